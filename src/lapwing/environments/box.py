@@ -1,0 +1,132 @@
+"""A continuous world with a known answer: a reflecting random walk in a box (paper, Appendix "Abstract setting")."""
+
+import heapq
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lapwing.errors import LapwingError
+
+
+class BoxModes(NamedTuple):
+    """Closed-form eigenpairs: mode numbers (d, dimension) and one-step eigenvalues mu (d,), largest first."""
+
+    modes: NDArray[np.int64]
+    mu: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class BoxWorld:
+    """A point in a box takes steps uniform in [-step, step] along each axis and is reflected at the walls.
+
+    The walk is reversible with respect to the uniform density, and folding the line into the box maps cosines to
+    cosines: the eigenfunctions are products of ``cos(pi k_i x_i / side_i)`` with eigenvalue the product of
+    ``sinc(k_i step / side_i)``.
+
+    Args:
+        sides: length of the box along each axis; as many as there are dimensions.
+        step: the largest step along one axis.
+
+    Example:
+        >>> BoxWorld((1.0, 1.0)).dimension
+        2
+    """
+
+    sides: tuple[float, ...] = (1.0, 1.0)
+    step: float = 0.1
+    name: str = "Box"
+
+    def __post_init__(self) -> None:
+        """Refuse an empty or flat box and a walk that never moves."""
+        if not self.sides or not all(np.isfinite(side) and side > 0 for side in self.sides):
+            raise LapwingError(f"a box needs at least one side, each positive and finite, got {self.sides}")
+        if not (np.isfinite(self.step) and self.step > 0):
+            raise LapwingError(f"the step of a box walk must be positive and finite, got {self.step}")
+
+    @property
+    def dimension(self) -> int:
+        """How many axes the box has."""
+        return len(self.sides)
+
+    def reflect(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Fold points outside the box back into it, as often as it takes."""
+        sides = np.array(self.sides)
+        folded = np.mod(points, 2.0 * sides)
+        return np.minimum(folded, 2.0 * sides - folded)
+
+    def advance(self, points: NDArray[np.float64], actions: ArrayLike) -> NDArray[np.float64]:
+        """One step: ``actions`` in [-1, 1] are scaled by ``step``, added and reflected."""
+        return self.reflect(points + self.step * np.asarray(actions, dtype=np.float64))
+
+    def uniform_points(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """(count, dimension) points uniform in the box: its stationary distribution."""
+        return rng.random((count, self.dimension)) * np.array(self.sides)
+
+    def observe(self, points: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Coordinates scaled to [-0.5, 0.5] along each axis."""
+        return (points / np.array(self.sides) - 0.5).astype(np.float32)
+
+    def exact_modes(self, count: int) -> BoxModes:
+        """The ``count`` modes with the largest one-step eigenvalues, from the closed form."""
+        if count < 1:
+            raise LapwingError(f"the number of modes must be at least 1, got {count}")
+        highest = 4 * count + 64
+        while True:
+            found = self._largest_modes(count, highest)
+            if found is not None:
+                return found
+            highest *= 2
+
+    def _largest_modes(self, count: int, highest: int) -> BoxModes | None:
+        """Products in order of falling magnitude, positive ones kept; None if modes above ``highest`` could matter."""
+        axes = [_axis_modes(self.step / side, highest) for side in self.sides]
+        start = (0,) * self.dimension
+        heap = [(-1.0, start)]
+        seen = {start}
+        kept: list[tuple[float, tuple[int, ...]]] = []
+        while len(kept) < count:
+            if not heap:
+                return None
+            magnitude, ranks = heapq.heappop(heap)
+            value = float(np.prod([axes[i][1][rank] for i, rank in enumerate(ranks)]))
+            if value > 0:
+                kept.append((value, tuple(int(axes[i][0][rank]) for i, rank in enumerate(ranks))))
+            for axis in range(self.dimension):
+                child = (*ranks[:axis], ranks[axis] + 1, *ranks[axis + 1 :])
+                if child[axis] >= len(axes[axis][0]):
+                    return None
+                if child not in seen:
+                    seen.add(child)
+                    ratio = axes[axis][1][child[axis]] / axes[axis][1][ranks[axis]]
+                    heapq.heappush(heap, (magnitude * abs(ratio), child))
+        # Equal products in the order of their mode numbers, so that the answer does not hang on rounding.
+        kept.sort(key=lambda pair: (-round(pair[0], 12), pair[1]))
+        return BoxModes(np.array([modes for _, modes in kept]), np.array([value for value, _ in kept]))
+
+
+def box_eigenfunctions(modes: NDArray[np.int64], observations: ArrayLike) -> NDArray[np.float64]:
+    """(n, d) values of the eigenfunctions ``modes`` at scaled observations, each with mean square one.
+
+    Example:
+        >>> box_eigenfunctions(np.array([[0], [1]]), [[-0.5], [0.0]]).round(3)
+        array([[1.   , 1.414],
+               [1.   , 0.   ]])
+    """
+    scaled = np.asarray(observations, dtype=np.float64) + 0.5
+    values = np.ones((scaled.shape[0], modes.shape[0]))
+    for axis in range(modes.shape[1]):
+        numbers = modes[:, axis]
+        values *= np.cos(np.pi * scaled[:, axis : axis + 1] * numbers) * np.where(numbers > 0, np.sqrt(2.0), 1.0)
+    return values
+
+
+def _axis_modes(reach: float, highest: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Mode numbers and eigenvalues along one axis by falling magnitude, as far as ``highest`` can tell."""
+    numbers = np.arange(highest + 1)
+    values = np.sinc(numbers * reach)
+    envelope = 1.0 / (np.pi * highest * reach)
+    order = np.lexsort((numbers, -np.abs(values)))
+    keep = order[np.abs(values[order]) > max(envelope, 1e-300)]
+    return numbers[keep], values[keep]

@@ -1,0 +1,134 @@
+"""Layouts made by rule: rooms, corridors, and random mazes and rooms of any size."""
+
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import minimum_spanning_tree
+
+from lapwing.environments.layouts import Layout
+from lapwing.errors import LapwingError
+
+Edge = tuple[int, int, int, int]
+
+
+def room(rows: int, columns: int, name: str | None = None) -> Layout:
+    """One empty room of ``rows`` x ``columns`` free cells inside a wall.
+
+    Example:
+        >>> room(5, 6).num_cells
+        30
+    """
+    _require_positive(rows=rows, columns=columns)
+    free = np.zeros((rows + 2, columns + 2), dtype=bool)
+    free[1:-1, 1:-1] = True
+    return Layout(name or f"room:{rows}x{columns}", free, f"one empty {rows}x{columns} room")
+
+
+def rooms(
+    room_rows: int,
+    room_columns: int,
+    size: int = 4,
+    seed: int = 0,
+    extra_doors: int = 0,
+    name: str | None = None,
+) -> Layout:
+    """A block of square rooms joined at random by a spanning tree of doors, plus ``extra_doors``.
+
+    Example:
+        >>> rooms(4, 4, size=4).num_cells       # 16 rooms of 16 cells and 15 doors
+        271
+    """
+    _require_positive(room_rows=room_rows, room_columns=room_columns, size=size)
+    rng = np.random.default_rng(seed)
+    tree, others = _random_spanning_tree(room_rows, room_columns, rng)
+    if not 0 <= extra_doors <= len(others):
+        raise LapwingError(f"extra_doors must be between 0 and {len(others)} for these rooms, got {extra_doors}")
+    free = _block_of_rooms(room_rows, room_columns, size)
+    for edge in tree + others[:extra_doors]:
+        _open_door(free, edge, size, int(rng.integers(size)))
+    label = name or f"rooms:{room_rows}x{room_columns}x{size}:{seed}"
+    return Layout(label, free, f"{room_rows}x{room_columns} rooms of {size}x{size}, random doors")
+
+
+def symmetric_rooms(room_rows: int, room_columns: int, size: int = 5, name: str | None = None) -> Layout:
+    """A block of square rooms with a door in the middle of each shared wall."""
+    _require_positive(room_rows=room_rows, room_columns=room_columns, size=size)
+    free = _block_of_rooms(room_rows, room_columns, size)
+    for edge in _grid_edges(room_rows, room_columns):
+        _open_door(free, edge, size, size // 2)
+    label = name or f"symmetric-rooms:{room_rows}x{room_columns}x{size}"
+    return Layout(label, free, f"{room_rows}x{room_columns} rooms of {size}x{size}, doors in the middle")
+
+
+def perfect_maze(rows: int, columns: int, seed: int = 0, name: str | None = None) -> Layout:
+    """A maze with exactly one path between any two cells: ``rows`` x ``columns`` junctions, corridors between.
+
+    Example:
+        >>> perfect_maze(9, 9).shape            # walls included
+        (19, 19)
+    """
+    _require_positive(rows=rows, columns=columns)
+    tree, _ = _random_spanning_tree(rows, columns, np.random.default_rng(seed))
+    free = _block_of_rooms(rows, columns, 1)
+    for edge in tree:
+        _open_door(free, edge, 1, 0)
+    return Layout(name or f"maze:{rows}x{columns}:{seed}", free, f"perfect maze of {rows}x{columns} junctions")
+
+
+def corridors(shape: tuple[int, int], corners: list[list[tuple[int, int]]], name: str, description: str = "") -> Layout:
+    """Straight corridors one cell wide on a walled canvas, each along its list of (row, column) corners."""
+    free = np.zeros(shape, dtype=bool)
+    for path in corners:
+        for (row0, column0), (row1, column1) in itertools.pairwise(path):
+            rows = slice(min(row0, row1), max(row0, row1) + 1)
+            free[rows, min(column0, column1) : max(column0, column1) + 1] = True
+    return Layout(name, free, description)
+
+
+def _require_positive(**sizes: int) -> None:
+    for label, value in sizes.items():
+        if value < 1:
+            raise LapwingError(f"{label} must be at least 1, got {value}")
+
+
+def _grid_edges(rows: int, columns: int) -> list[Edge]:
+    """Neighbouring pairs of a grid, as (row, column, row, column): all horizontal ones, then all vertical ones."""
+    across = [(r, c, r, c + 1) for r in range(rows) for c in range(columns - 1)]
+    down = [(r, c, r + 1, c) for r in range(rows - 1) for c in range(columns)]
+    return across + down
+
+
+def _random_spanning_tree(rows: int, columns: int, rng: np.random.Generator) -> tuple[list[Edge], list[Edge]]:
+    """Split a grid's edges into a random spanning tree and the others, these in random order."""
+    edges = _grid_edges(rows, columns)
+    if not edges:
+        return [], []
+    ends = np.array([(r0 * columns + c0, r1 * columns + c1) for r0, c0, r1, c1 in edges])
+    # Distinct positive weights make the minimum spanning tree unique, hence the same on every machine.
+    weights = 1.0 + rng.permutation(len(edges))
+    count = rows * columns
+    tree = minimum_spanning_tree(coo_array((weights, (ends[:, 0], ends[:, 1])), shape=(count, count)).tocsr()).tocoo()
+    chosen = set(np.rint(tree.data).astype(int).tolist())
+    order = np.argsort(weights)
+    inside = [edges[i] for i in order if int(weights[i]) in chosen]
+    outside = [edges[i] for i in order if int(weights[i]) not in chosen]
+    return inside, outside
+
+
+def _block_of_rooms(room_rows: int, room_columns: int, size: int) -> NDArray[np.bool_]:
+    pitch = size + 1
+    free = np.ones((room_rows * pitch + 1, room_columns * pitch + 1), dtype=bool)
+    free[::pitch, :] = False
+    free[:, ::pitch] = False
+    return free
+
+
+def _open_door(free: NDArray[np.bool_], edge: Edge, size: int, offset: int) -> None:
+    row0, column0, row1, column1 = edge
+    pitch = size + 1
+    if row0 == row1:
+        free[row0 * pitch + 1 + offset, column1 * pitch] = True
+    else:
+        free[row1 * pitch, column0 * pitch + 1 + offset] = True

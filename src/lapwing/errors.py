@@ -1,0 +1,29 @@
+"""Errors written for the person who reads them: what was wrong, where, and what to do."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class LapwingError(ValueError):
+    """Bad input or a bad file. The message says what was wrong and what to do about it."""
+
+
+def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
+    """The known names most like ``name``, best first, whatever the case.
+
+    Example:
+        >>> nearest_names("gridrom-1", ["GridRoom-1", "FourRooms"])
+        ['GridRoom-1']
+    """
+    by_lower = {candidate.lower(): candidate for candidate in known}
+    matches = difflib.get_close_matches(name.lower(), by_lower, n=count, cutoff=0.55)
+    return [by_lower[match] for match in matches]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A sentence fragment that offers the nearest names, or lists all when none is near."""
+    known = sorted(known)
+    near = nearest_names(name, known)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return f"known: {', '.join(known)}"
