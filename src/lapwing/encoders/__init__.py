@@ -1,0 +1,1 @@
+"""Functions from observations to components: tables, closed forms and networks."""
