@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from lapwing.errors import LapwingError
 
+# Above this mode number the search gives up: only steps absurdly short or long beside the box get there.
+_MAX_MODE = 1 << 20
+
 
 class BoxModes(NamedTuple):
     """Closed-form eigenpairs: mode numbers (d, dimension) and one-step eigenvalues mu (d,), largest first."""
@@ -40,6 +43,7 @@ class BoxWorld:
 
     def __post_init__(self) -> None:
         """Refuse an empty or flat box and a walk that never moves."""
+        object.__setattr__(self, "sides", tuple(float(side) for side in np.atleast_1d(self.sides)))
         if not self.sides or not all(np.isfinite(side) and side > 0 for side in self.sides):
             raise LapwingError(f"a box needs at least one side, each positive and finite, got {self.sides}")
         if not (np.isfinite(self.step) and self.step > 0):
@@ -72,21 +76,34 @@ class BoxWorld:
         """The ``count`` modes with the largest one-step eigenvalues, from the closed form."""
         if count < 1:
             raise LapwingError(f"the number of modes must be at least 1, got {count}")
+        if count > 1 and all(_is_whole(self.step / side) for side in self.sides):
+            raise LapwingError(
+                f"a step of {self.step:g} forgets everything in a box of sides {self.sides}: all eigenvalues but "
+                f"one are zero, so {count} modes cannot be told apart; choose another step"
+            )
         highest = 4 * count + 64
-        while True:
+        while highest <= _MAX_MODE:
             found = self._largest_modes(count, highest)
             if found is not None:
                 return found
             highest *= 2
+        raise LapwingError(
+            f"{count} mode(s) of a box of sides {self.sides} with step {self.step:g} lie too close together, or too "
+            "close to zero, to be told apart; choose a step less short or less long beside the sides, or fewer modes"
+        )
 
     def _largest_modes(self, count: int, highest: int) -> BoxModes | None:
         """Products in order of falling magnitude, positive ones kept; None if modes above ``highest`` could matter."""
-        axes = [_axis_modes(self.step / side, highest) for side in self.sides]
+        reaches = [self.step / side for side in self.sides]
+        axes = [_axis_modes(reach, highest) for reach in reaches]
+        if not all(len(numbers) for numbers, _ in axes):
+            return None
         start = (0,) * self.dimension
         heap = [(-1.0, start)]
         seen = {start}
         kept: list[tuple[float, tuple[int, ...]]] = []
-        while len(kept) < count:
+        # Past ``count`` as long as products equal the last one, so that the sort below can choose among all of them.
+        while len(kept) < count or (heap and -heap[0][0] > kept[count - 1][0] - 2e-12):
             if not heap:
                 return None
             magnitude, ranks = heapq.heappop(heap)
@@ -96,13 +113,15 @@ class BoxWorld:
             for axis in range(self.dimension):
                 child = (*ranks[:axis], ranks[axis] + 1, *ranks[axis + 1 :])
                 if child[axis] >= len(axes[axis][0]):
+                    if _is_whole(reaches[axis]):
+                        continue
                     return None
                 if child not in seen:
                     seen.add(child)
                     ratio = axes[axis][1][child[axis]] / axes[axis][1][ranks[axis]]
                     heapq.heappush(heap, (magnitude * abs(ratio), child))
         # Equal products in the order of their mode numbers, so that the answer does not hang on rounding.
-        kept.sort(key=lambda pair: (-round(pair[0], 12), pair[1]))
+        kept = sorted(kept, key=lambda pair: (-round(pair[0], 12), pair[1]))[:count]
         return BoxModes(np.array([modes for _, modes in kept]), np.array([value for value, _ in kept]))
 
 
@@ -124,9 +143,15 @@ def box_eigenfunctions(modes: NDArray[np.int64], observations: ArrayLike) -> NDA
 
 def _axis_modes(reach: float, highest: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Mode numbers and eigenvalues along one axis by falling magnitude, as far as ``highest`` can tell."""
-    numbers = np.arange(highest + 1)
+    numbers = np.arange(1 if _is_whole(reach) else highest + 1)
     values = np.sinc(numbers * reach)
-    envelope = 1.0 / (np.pi * highest * reach)
+    # No mode above ``highest`` exceeds this: |sinc| falls up to its first zero and is at most 0.2173 beyond.
+    envelope = min(1.0 / (np.pi * highest * reach), max(float(np.sinc(min(highest * reach, 1.0))), 0.2173))
     order = np.lexsort((numbers, -np.abs(values)))
     keep = order[np.abs(values[order]) > max(envelope, 1e-300)]
     return numbers[keep], values[keep]
+
+
+def _is_whole(reach: float) -> bool:
+    """Whether a step covers the side a whole number of times: then every mode but the constant has eigenvalue zero."""
+    return round(reach) >= 1 and abs(reach - round(reach)) < 1e-12 * reach

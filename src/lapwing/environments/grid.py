@@ -129,7 +129,10 @@ class GridWorld:
 
 def checked_policy(policy: ArrayLike | Sequence[Sequence[float]], num_states: int) -> NDArray[np.float64]:
     """A policy table as float64, or an error that names the first bad row."""
-    table = np.asarray(policy, dtype=np.float64)
+    try:
+        table = np.asarray(policy, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise LapwingError(f"a policy table needs {len(MOVES)} numbers in each of {num_states} rows") from error
     if table.shape != (num_states, len(MOVES)):
         raise LapwingError(
             f"a policy table needs shape (states, moves) = ({num_states}, {len(MOVES)}), got {table.shape}; "

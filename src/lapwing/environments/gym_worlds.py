@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lapwing.environments.box import BoxWorld
 from lapwing.environments.grid import AGENT_COLOUR, MOVES, GridWorld, ObservationMode
+from lapwing.environments.layouts import Layout
 from lapwing.environments.registry import make_world
 from lapwing.errors import LapwingError
 
@@ -18,9 +19,9 @@ class GridWorldEnv(gymnasium.Env[NDArray[Any], np.int64]):
     """A grid world for Gymnasium: four moves, uniform restarts, reward 0; ``info["state"]`` is the state's number.
 
     Args:
-        world: a name that :func:`lapwing.make_world` knows, or a :class:`GridWorld`.
-        observation: ``xy``, ``one_hot`` or ``pixels``.
-        slip: probability that a uniformly random move replaces the chosen one.
+        world: a name that :func:`lapwing.make_world` knows, a :class:`Layout`, or a :class:`GridWorld`.
+        observation: ``xy``, ``one_hot`` or ``pixels``; None is ``xy``, or what a given :class:`GridWorld` has.
+        slip: probability that a uniformly random move replaces the chosen one; None as for ``observation``.
         layouts: folder of layout files, or None for ``LAPWING_LAYOUTS``.
         render_mode: ``rgb_array`` or None.
     """
@@ -29,20 +30,20 @@ class GridWorldEnv(gymnasium.Env[NDArray[Any], np.int64]):
 
     def __init__(
         self,
-        world: str | GridWorld = "GridRoom-1",
-        observation: ObservationMode = "xy",
-        slip: float = 0.0,
+        world: str | Layout | GridWorld = "GridRoom-1",
+        observation: ObservationMode | None = None,
+        slip: float | None = None,
         layouts: str | Path | None = None,
         render_mode: str | None = None,
     ) -> None:
         """Build the world and its spaces."""
-        made = (
-            make_world(world, observation=observation, slip=slip, layouts=layouts) if isinstance(world, str) else world
-        )
+        made = world if isinstance(world, GridWorld) else make_world(world, layouts=layouts)
         if not isinstance(made, GridWorld):
             raise LapwingError(
                 f"{made.name} is a continuous box: make it with gymnasium.make('lapwing/{made.name}-v0')"
             )
+        given = {"observation": observation, "slip": slip}
+        made = made.with_options(**{option: value for option, value in given.items() if value is not None})
         self.world = made
         self.render_mode = _checked_render_mode(render_mode)
         self.action_space = spaces.Discrete(len(MOVES))
@@ -60,8 +61,10 @@ class GridWorldEnv(gymnasium.Env[NDArray[Any], np.int64]):
         """Start in a state drawn uniformly, or in ``options["state"]``."""
         super().reset(seed=seed)
         state = (options or {}).get("state")
-        if state is not None and not 0 <= int(state) < self.world.num_states:
-            raise LapwingError(f"options['state'] must be between 0 and {self.world.num_states - 1}, got {state}")
+        if state is not None and not (isinstance(state, int | np.integer) and 0 <= state < self.world.num_states):
+            raise LapwingError(
+                f"options['state'] must be a whole number from 0 to {self.world.num_states - 1}, got {state!r}"
+            )
         self.state = int(self.np_random.integers(self.world.num_states)) if state is None else int(state)
         return self._observe(), {"state": self.state}
 

@@ -30,10 +30,13 @@ class Layout:
 
     def __post_init__(self) -> None:
         """Refuse a layout in which nothing can stand."""
-        if self.free.ndim != 2:
+        free = np.asarray(self.free)
+        if free.ndim != 2 or free.dtype != np.bool_:
             raise LapwingError(
-                f"layout {self.name!r}: needs a two-dimensional array, got {self.free.ndim} dimension(s)"
+                f"layout {self.name!r}: needs a two-dimensional array of booleans (True is free), "
+                f"got {free.ndim} dimension(s) of {free.dtype}"
             )
+        object.__setattr__(self, "free", free)
         if not self.free.any():
             raise LapwingError(
                 f"layout {self.name!r} has no free cell; mark free cells with a space or a dot, walls with X or #"

@@ -59,7 +59,7 @@ SHIPPED_BOXES: dict[str, Callable[[], BoxWorld]] = {
     "Box-3": lambda: BoxWorld((1.0, 0.8, 0.65), 0.1, "Box-3"),
 }
 
-_RULE = re.compile(r"(?P<rule>room|rooms|maze):(?P<sizes>\d+(?:x\d+)*)(?::(?P<seed>\d+))?")
+_RULE = re.compile(r"(?P<rule>room|rooms|maze):(?P<sizes>\d{1,18}(?:x\d{1,18})*)(?::(?P<seed>\d{1,18}))?")
 _MAX_RULE_TILES = 50_000_000
 
 
@@ -93,6 +93,8 @@ def make_layout(name: str, layouts: str | Path | None = None) -> Layout:
     match = _RULE.fullmatch(name)
     if match:
         return _layout_by_rule(name, match)
+    if name in SHIPPED_BOXES:
+        raise LapwingError(f"{name} is a continuous box and has no layout; make_world({name!r}) makes it")
     known = did_you_mean(name, world_names(layouts))
     raise LapwingError(
         f"unknown world {name!r}; {known} A rule (room:20x30, rooms:4x4x5:SEED, maze:10x15:SEED) "
@@ -129,9 +131,9 @@ def _layout_by_rule(name: str, match: re.Match[str]) -> Layout:
     wanted = {"room": (2,), "rooms": (2, 3), "maze": (2,)}[rule]
     if len(sizes) not in wanted:
         raise LapwingError(f"{name!r}: {rule} takes {' or '.join(map(str, wanted))} sizes, got {len(sizes)}")
-    size = sizes[2] if len(sizes) == 3 else {"room": max(sizes), "rooms": 4, "maze": 1}[rule]
-    blocks = (1, 1) if rule == "room" else sizes[:2]
-    if (blocks[0] * (size + 1) + 1) * (blocks[1] * (size + 1) + 1) > _MAX_RULE_TILES:
+    size = sizes[2] if len(sizes) == 3 else {"room": 1, "rooms": 4, "maze": 1}[rule]
+    height, width = (n + 2 if rule == "room" else n * (size + 1) + 1 for n in sizes[:2])
+    if height * width > _MAX_RULE_TILES:
         raise LapwingError(f"{name!r} would have more than {_MAX_RULE_TILES:,} tiles; choose a smaller world")
     if rule == "room":
         if match["seed"]:

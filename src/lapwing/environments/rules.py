@@ -41,7 +41,7 @@ def rooms(
         271
     """
     _require_positive(room_rows=room_rows, room_columns=room_columns, size=size)
-    rng = np.random.default_rng(seed)
+    rng = _seeded(seed)
     tree, others = _random_spanning_tree(room_rows, room_columns, rng)
     if not 0 <= extra_doors <= len(others):
         raise LapwingError(f"extra_doors must be between 0 and {len(others)} for these rooms, got {extra_doors}")
@@ -70,7 +70,7 @@ def perfect_maze(rows: int, columns: int, seed: int = 0, name: str | None = None
         (19, 19)
     """
     _require_positive(rows=rows, columns=columns)
-    tree, _ = _random_spanning_tree(rows, columns, np.random.default_rng(seed))
+    tree, _ = _random_spanning_tree(rows, columns, _seeded(seed))
     free = _block_of_rooms(rows, columns, 1)
     for edge in tree:
         _open_door(free, edge, 1, 0)
@@ -91,6 +91,12 @@ def _require_positive(**sizes: int) -> None:
     for label, value in sizes.items():
         if value < 1:
             raise LapwingError(f"{label} must be at least 1, got {value}")
+
+
+def _seeded(seed: int) -> np.random.Generator:
+    if seed < 0:
+        raise LapwingError(f"a seed is a whole number of at least 0, got {seed}")
+    return np.random.default_rng(seed)
 
 
 def _grid_edges(rows: int, columns: int) -> list[Edge]:

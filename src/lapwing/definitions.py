@@ -1,0 +1,159 @@
+"""Laplacian definitions: every f(P) in use shares the eigenvectors of P, so each is a map of the eigenvalue mu of P.
+
+The one-step eigenvalue mu is the primary quantity; an eigenvalue in any definition is ``1 - f(mu)``.
+"""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+
+from lapwing.errors import LapwingError, did_you_mean
+
+KINDS = ("one_step", "successor", "geometric", "truncated")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One definition of the graph Laplacian, ``L = I - f(P)`` (paper, Section 2), as a map of eigenvalues.
+
+    Make one with :func:`one_step`, :func:`successor`, :func:`geometric` or :func:`truncated`, or read one from text
+    with :func:`parse_definition`.
+    """
+
+    kind: str
+    discount: float | None = None
+    horizon: int | None = None
+
+    def from_mu(self, mu: ArrayLike) -> NDArray[np.float64]:
+        """Eigenvalues of the Laplacian from eigenvalues mu of the one-step operator."""
+        values = np.asarray(mu, dtype=np.float64)
+        if self.kind == "one_step":
+            return 1.0 - values
+        assert self.discount is not None
+        if self.kind == "successor":
+            return self.discount * (1.0 - values) / (1.0 - self.discount * values)
+        if self.kind == "geometric":
+            return (1.0 - values) / (1.0 - self.discount * values)
+        weights = self.gap_weights()
+        return 1.0 - np.polynomial.polynomial.polyval(values, np.concatenate([[0.0], weights]))
+
+    def to_mu(self, eigenvalues: ArrayLike) -> NDArray[np.float64]:
+        """Eigenvalues mu of the one-step operator from eigenvalues of this Laplacian: the inverse of from_mu."""
+        values = np.asarray(eigenvalues, dtype=np.float64)
+        if self.kind == "one_step":
+            return 1.0 - values
+        if self.kind == "truncated":
+            return np.vectorize(self._solve_for_mu, otypes=[np.float64])(values)
+        assert self.discount is not None
+        g = self.discount
+        if self.kind == "successor":
+            return (g - values) / (g * (1.0 - values))
+        return (1.0 - values) / (1.0 - g * values)
+
+    def gap_weights(self) -> NDArray[np.float64]:
+        """(horizon,) probability of each gap k = 1, 2, ... when pairs are drawn inside episodes of ``horizon`` steps.
+
+        The first state is uniform over those that have a successor; the gap is geometric, renormalised to what is
+        left of the episode, as in the sampler of the paper's experiments.
+        """
+        if self.kind != "truncated":
+            raise LapwingError(f"only truncated definitions have finitely many gaps, not {self}")
+        assert self.discount is not None
+        assert self.horizon is not None
+        left = np.arange(1, self.horizon + 1)
+        geometric_weights = (1.0 - self.discount) * self.discount ** (left - 1.0)
+        # A gap k is possible wherever at least k steps are left; episodes leave 1, 2, ..., horizon equally often.
+        share = 1.0 / (1.0 - self.discount**left)
+        return geometric_weights * np.cumsum(share[::-1])[::-1] / self.horizon
+
+    def _solve_for_mu(self, eigenvalue: float) -> float:
+        def excess(mu: float) -> float:
+            return float(self.from_mu(mu)) - eigenvalue
+
+        if eigenvalue <= 0.0:
+            return 1.0 - eigenvalue * self._slope_at_one()
+        # The map falls in mu from 0 to 1; below 0 it may turn, so a root there is sought only if 0 is not far enough.
+        low = 0.0 if excess(0.0) >= 0.0 else -1.0
+        if excess(low) < 0.0:
+            raise LapwingError(
+                f"{eigenvalue} is not an eigenvalue that {self} can have; the largest is {self.from_mu(-1.0):.6g}"
+            )
+        return float(brentq(excess, low, 1.0, xtol=1e-15, rtol=1e-14))
+
+    def _slope_at_one(self) -> float:
+        """d mu / d eigenvalue at mu = 1, up to sign, to carry rounding below zero through the map."""
+        weights = self.gap_weights()
+        return 1.0 / float(weights @ np.arange(1, len(weights) + 1))
+
+    def __str__(self) -> str:
+        """The text that :func:`parse_definition` reads, e.g. ``successor(0.9)``."""
+        arguments = [f"{value:g}" for value in (self.discount, self.horizon) if value is not None]
+        return f"{self.kind}({', '.join(arguments)})" if arguments else self.kind
+
+
+def one_step() -> Definition:
+    """``L = I - P``: eigenvalue ``1 - mu``."""
+    return Definition("one_step")
+
+
+def successor(discount: float) -> Definition:
+    """``L = I - (1 - g)(I - gP)^-1`` (paper, Section 2; gaps k >= 0): eigenvalue ``g(1 - mu)/(1 - g mu)``.
+
+    Example:
+        >>> float(successor(0.9).from_mu(0.5).round(4))
+        0.8182
+    """
+    return Definition("successor", _checked_discount(discount))
+
+
+def geometric(discount: float) -> Definition:
+    """Geometric gaps k >= 1: ``L = I - (1 - g) P (I - gP)^-1``, eigenvalue ``(1 - mu)/(1 - g mu)``."""
+    return Definition("geometric", _checked_discount(discount))
+
+
+def truncated(discount: float, horizon: int) -> Definition:
+    """Geometric gaps k >= 1 cut off at the end of episodes of ``horizon`` transitions: what such data really sample.
+
+    Note:
+        The paper compares estimates of this quantity with :func:`successor`; the difference is most of the error in
+        its eigenvalue table.
+    """
+    if int(horizon) != horizon or horizon < 1:
+        raise LapwingError(f"the horizon of truncated gaps is a whole number of transitions above 0, got {horizon}")
+    return Definition("truncated", _checked_discount(discount), int(horizon))
+
+
+def parse_definition(text: str) -> Definition:
+    """Read ``one_step``, ``successor(0.9)``, ``geometric(0.9)`` or ``truncated(0.9, 50)``.
+
+    Example:
+        >>> parse_definition("truncated(0.9, 50)").horizon
+        50
+    """
+    match = re.fullmatch(r"\s*([a-z_]+)\s*(?:\(([^()]*)\))?\s*", text)
+    if match is None or match[1] not in KINDS:
+        known = did_you_mean(text.split("(")[0].strip(), KINDS)
+        raise LapwingError(f"unknown Laplacian definition {text!r}; {known}")
+    kind = match[1]
+    parts = [part.strip() for part in (match[2] or "").split(",") if part.strip()]
+    wanted = {"one_step": 0, "successor": 1, "geometric": 1, "truncated": 2}[kind]
+    try:
+        numbers = [float(part) for part in parts]
+    except ValueError:
+        raise LapwingError(f"{text!r}: the arguments of {kind} must be numbers") from None
+    if len(numbers) != wanted:
+        raise LapwingError(f"{text!r}: {kind} takes {wanted} number(s), e.g. successor(0.9) or truncated(0.9, 50)")
+    if kind == "one_step":
+        return one_step()
+    if kind == "truncated":
+        return truncated(numbers[0], numbers[1])  # type: ignore[arg-type]  # a fraction is refused inside
+    return successor(numbers[0]) if kind == "successor" else geometric(numbers[0])
+
+
+def _checked_discount(discount: float) -> float:
+    if not 0.0 < discount < 1.0:
+        raise LapwingError(f"a discount lies strictly between 0 and 1, got {discount}")
+    return float(discount)

@@ -1,0 +1,162 @@
+"""Files that are never half-written and never run code: atomic replacement, manifests, plain arrays."""
+
+import json
+import os
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy_format
+from numpy.typing import NDArray
+
+from lapwing.errors import LapwingError
+
+MAX_MANIFEST_BYTES = 64 << 20
+
+
+@contextmanager
+def replaced_file(path: Path) -> Iterator[Path]:
+    """A temporary path beside ``path`` that takes its place on success and vanishes on failure."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise LapwingError(f"cannot write to {path.parent}: {error.strerror}; choose another folder") from error
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        # mkstemp makes files private; results are for sharing, as far as the umask allows.
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def replaced_directory(path: Path, marker: str) -> Iterator[Path]:
+    """A temporary folder that takes the place of ``path`` on success and vanishes on failure.
+
+    An existing ``path`` is replaced only if it is empty or holds ``marker``: nobody's other files are lost.
+    """
+    temporary = working_directory(path, marker)
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        if path.is_dir():
+            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
+            path.replace(old)
+            temporary.replace(path)
+            shutil.rmtree(old)
+        else:
+            temporary.replace(path)
+    finally:
+        with suppress(FileNotFoundError):
+            shutil.rmtree(temporary)
+
+
+def working_directory(path: Path, marker: str) -> Path:
+    """A new temporary folder beside ``path``, or an error if ``path`` must not be replaced."""
+    if path.exists() and not path.is_dir():
+        raise LapwingError(f"{path} is a file; choose a folder")
+    try:
+        if path.is_dir() and any(path.iterdir()) and not (path / marker).exists():
+            raise LapwingError(f"{path} holds other files and no {marker}; choose an empty or new folder")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    except OSError as error:
+        raise LapwingError(f"cannot write to {path.parent}: {error.strerror}; choose another folder") from error
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write JSON atomically, keys in the given order, no NaN."""
+    text = json.dumps(content, indent=2, allow_nan=False) + "\n"
+    with replaced_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def read_manifest(path: Path, format_name: str, newest: int) -> dict[str, Any]:
+    """Read a JSON manifest and check that it is of the right format and of a known version."""
+    if not path.is_file():
+        raise LapwingError(f"{path} does not exist; is {path.parent} really a {format_name} folder?")
+    if path.stat().st_size > MAX_MANIFEST_BYTES:
+        raise LapwingError(f"{path} is larger than any manifest of this package; it is not one of ours")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise LapwingError(f"{path} is not readable JSON ({error}); the file is damaged or not one of ours") from error
+    if not isinstance(content, dict) or content.get("format") != format_name:
+        found = content.get("format") if isinstance(content, dict) else type(content).__name__
+        raise LapwingError(f"{path} is not a {format_name} manifest (it says {found!r})")
+    version = content.get("version")
+    if not isinstance(version, int) or not 1 <= version <= newest:
+        raise LapwingError(f"{path} has format version {version!r}; this package reads 1 to {newest}. Update lapwing")
+    return content
+
+
+def read_array(path: Path, *, mmap: bool = False, checksum: int | None = None) -> NDArray[Any]:
+    """Read an ``.npy`` file that holds plain numbers; pickled objects are refused."""
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise LapwingError(f"cannot read {path}: {error}; the file is missing, damaged or not one of ours") from error
+    if not isinstance(array, np.ndarray):
+        raise LapwingError(f"{path} is an archive, not one array; it is not one of ours")
+    if checksum is not None and not mmap and crc32(array) != checksum:
+        raise LapwingError(f"{path} is damaged: its checksum does not match the manifest; restore it from a copy")
+    return array
+
+
+def crc32(array: NDArray[Any], start: int = 0) -> int:
+    """Checksum of an array's bytes in C order, continuing from ``start``."""
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, start)
+
+
+class ArrayAppender:
+    """Writes an ``.npy`` file row by row without knowing how many rows will come."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any], row_shape: tuple[int, ...]) -> None:
+        """Open the file and reserve its header."""
+        self.path, self.dtype, self.row_shape = path, np.dtype(dtype), row_shape
+        self.rows, self.checksum = 0, 0
+        self._stream = path.open("wb")
+        self._write_header()
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Add rows at the end."""
+        block = np.ascontiguousarray(rows, dtype=self.dtype)
+        self._stream.write(block.reshape(-1).view(np.uint8).data)
+        self.checksum = crc32(block, self.checksum)
+        self.rows += len(block)
+
+    def close(self) -> None:
+        """Write the final number of rows into the header and close."""
+        self._stream.seek(0)
+        self._write_header()
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+        self._stream.close()
+
+    def abandon(self) -> None:
+        """Close the file as it is, for a write that failed."""
+        self._stream.close()
+
+    def _write_header(self) -> None:
+        # NumPy pads the header so that the first axis may grow in place (GROWTH_AXIS_MAX_DIGITS).
+        npy_format.write_array_header_1_0(
+            self._stream,
+            {
+                "descr": npy_format.dtype_to_descr(self.dtype),
+                "fortran_order": False,
+                "shape": (self.rows, *self.row_shape),
+            },
+        )

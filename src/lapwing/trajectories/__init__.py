@@ -1,0 +1,1 @@
+"""Experience: collect, audit, store and load it."""

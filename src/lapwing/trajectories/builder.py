@@ -1,0 +1,184 @@
+"""Building a data set piece by piece, in memory or straight to disk."""
+
+import shutil
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.errors import LapwingError
+from lapwing.files import ArrayAppender, crc32, replaced_directory, working_directory
+from lapwing.trajectories.container import MANIFEST, Trajectories, write_manifest
+
+# A table is worth having if observations come at least this often on average.
+MIN_REPEATS = 2.0
+DECIDE_AFTER = 4096
+
+
+class ObservationTable:
+    """Distinct observations in order of first appearance, looked up by their bytes."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._ids: dict[bytes, int] = {}
+        self._rows: list[NDArray[Any]] = []
+
+    def __len__(self) -> int:
+        """How many distinct observations there are."""
+        return len(self._rows)
+
+    def lookup(self, rows: NDArray[Any]) -> NDArray[np.int32]:
+        """The number of each row, new ones added."""
+        ids = np.empty(len(rows), dtype=np.int32)
+        for position, row in enumerate(np.ascontiguousarray(rows)):
+            key = row.tobytes()
+            number = self._ids.get(key)
+            if number is None:
+                number = self._ids[key] = len(self._rows)
+                self._rows.append(row.copy())
+            ids[position] = number
+        return ids
+
+    def array(self) -> NDArray[Any]:
+        """The distinct observations as one array."""
+        return np.stack(self._rows)
+
+
+class Column:
+    """A growing array: a list of blocks in memory, or an ``.npy`` file."""
+
+    def __init__(self, path: Path | None) -> None:
+        """Keep blocks in memory, or append to the file at ``path``."""
+        self._path = path
+        self._blocks: list[NDArray[Any]] = []
+        self._appender: ArrayAppender | None = None
+
+    def append(self, block: NDArray[Any]) -> None:
+        """Add a block of rows."""
+        if self._path is None:
+            self._blocks.append(block)
+            return
+        if self._appender is None:
+            self._appender = ArrayAppender(self._path, block.dtype, block.shape[1:])
+        self._appender.append(block)
+
+    def finish(self) -> NDArray[Any] | int:
+        """The whole array (in memory), or the checksum of the finished file."""
+        if self._path is None:
+            return np.concatenate(self._blocks)
+        if self._appender is None:
+            raise LapwingError("nothing was collected; ask for at least one step")
+        self._appender.close()
+        return self._appender.checksum
+
+    def abandon(self) -> None:
+        """Close the file, if any, without finishing it."""
+        if self._appender is not None:
+            self._appender.abandon()
+
+
+class TrajectoryBuilder:
+    """Collects whole episodes into :class:`Trajectories`, in memory or in a folder larger than memory.
+
+    Args:
+        out: folder to write to as the data come in; None keeps them in memory.
+        table: the complete table of observations where it is known beforehand; states are then given as ids.
+        tabulate: without a known table, whether to look for repeated observations.
+    """
+
+    def __init__(self, out: str | Path | None = None, table: NDArray[Any] | None = None, tabulate: bool = True) -> None:
+        """Nothing is written before the first episode comes in."""
+        self._out = None if out is None else Path(out)
+        self._folder: Path | None = None
+        self._known = table
+        self._table = ObservationTable() if table is None and tabulate else None
+        self._lengths: list[NDArray[np.int64]] = []
+        self._ends: list[NDArray[np.bool_]] = []
+        self._states = 0
+
+    def __enter__(self) -> Self:
+        """Make a working folder beside the target, where there is one."""
+        if self._out is not None:
+            self._folder = working_directory(self._out, MANIFEST)
+        self._ids = Column(self._path("ids"))
+        self._rows = Column(self._path("observations"))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave nothing half-written behind."""
+        if self._folder is not None and self._folder.exists():
+            self._ids.abandon()
+            self._rows.abandon()
+            shutil.rmtree(self._folder)
+
+    def add(
+        self,
+        states: NDArray[Any],
+        lengths: NDArray[np.int64],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+    ) -> None:
+        """Add whole episodes: their states end to end (ids if the table is known), transitions in each, and endings."""
+        self._lengths.append(np.asarray(lengths, dtype=np.int64))
+        self._ends.append(np.stack([terminated, truncated]).astype(bool))
+        self._states += len(states)
+        if self._known is not None:
+            self._ids.append(np.asarray(states, dtype=np.int32))
+        elif self._table is not None:
+            self._ids.append(self._table.lookup(states))
+            if self._states >= DECIDE_AFTER and self._states < MIN_REPEATS * len(self._table):
+                self._give_up_table()
+        else:
+            self._rows.append(states)
+
+    def finish(self, metadata: dict[str, Any]) -> Trajectories:
+        """The data set; on disk it takes its final place only now, and comes back memory-mapped."""
+        if not self._lengths:
+            raise LapwingError("nothing was collected; ask for at least one step")
+        lengths = np.concatenate(self._lengths)
+        ends = np.concatenate(self._ends, axis=1)
+        small = {"offsets": np.concatenate([[0], np.cumsum(lengths + 1)]).astype(np.int64)}
+        small |= {"terminated": ends[0], "truncated": ends[1]}
+        tabulated = self._known is not None or self._table is not None
+        if tabulated:
+            small["observations"] = self._known if self._known is not None else self._table.array()  # type: ignore[union-attr]
+        large = "ids" if tabulated else "observations"
+        column = self._ids if tabulated else self._rows
+        if self._folder is None:
+            return Trajectories(**small, **{large: column.finish()}, metadata=metadata)  # type: ignore[arg-type]
+        return self._finish_on_disk(small, large, column, metadata)
+
+    def _finish_on_disk(
+        self, small: dict[str, Any], large: str, column: Column, metadata: dict[str, Any]
+    ) -> Trajectories:
+        assert self._folder is not None
+        assert self._out is not None
+        checksums: dict[str, Any] = {large: column.finish()}
+        with replaced_directory(self._out, MANIFEST) as final:
+            for name, array in small.items():
+                np.save(final / f"{name}.npy", array, allow_pickle=False)
+                checksums[name] = crc32(array)
+            (self._folder / f"{large}.npy").replace(final / f"{large}.npy")
+            write_manifest(final, checksums, metadata)
+        return Trajectories.load(self._out, mmap=True)
+
+    def _give_up_table(self) -> None:
+        """Observations hardly repeat: write them out as rows, and drop the table."""
+        assert self._table is not None
+        table = self._table.array()
+        ids = self._ids.finish()
+        if isinstance(ids, int):
+            assert self._folder is not None
+            path = self._folder / "ids.npy"
+            ids = np.load(path, allow_pickle=False)
+            path.unlink()
+        self._rows.append(table[ids])
+        self._ids = Column(None)
+        self._table = None
+
+    def _path(self, name: str) -> Path | None:
+        return None if self._folder is None else self._folder / f"{name}.npy"
