@@ -49,6 +49,12 @@ class Definition:
             return np.vectorize(self._solve_for_mu, otypes=[np.float64])(values)
         assert self.discount is not None
         g = self.discount
+        limit = 1.0 if self.kind == "successor" else 1.0 / g
+        if (values >= limit).any():
+            raise LapwingError(
+                f"{np.max(values):.6g} is not an eigenvalue that {self} can have; the largest is "
+                f"{self.from_mu(-1.0):.6g}"
+            )
         if self.kind == "successor":
             return (g - values) / (g * (1.0 - values))
         return (1.0 - values) / (1.0 - g * values)
@@ -73,6 +79,8 @@ class Definition:
         def excess(mu: float) -> float:
             return float(self.from_mu(mu)) - eigenvalue
 
+        if np.isnan(eigenvalue):
+            return np.nan
         if eigenvalue <= 0.0:
             return 1.0 - eigenvalue * self._slope_at_one()
         # The map falls in mu from 0 to 1; below 0 it may turn, so a root there is sought only if 0 is not far enough.
@@ -90,7 +98,7 @@ class Definition:
 
     def __str__(self) -> str:
         """The text that :func:`parse_definition` reads, e.g. ``successor(0.9)``."""
-        arguments = [f"{value:g}" for value in (self.discount, self.horizon) if value is not None]
+        arguments = [repr(value) for value in (self.discount, self.horizon) if value is not None]
         return f"{self.kind}({', '.join(arguments)})" if arguments else self.kind
 
 
@@ -121,7 +129,7 @@ def truncated(discount: float, horizon: int) -> Definition:
         The paper compares estimates of this quantity with :func:`successor`; the difference is most of the error in
         its eigenvalue table.
     """
-    if int(horizon) != horizon or horizon < 1:
+    if not float(horizon).is_integer() or horizon < 1:
         raise LapwingError(f"the horizon of truncated gaps is a whole number of transitions above 0, got {horizon}")
     return Definition("truncated", _checked_discount(discount), int(horizon))
 

@@ -27,3 +27,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if near:
         return f"did you mean {' or '.join(near)}?"
     return f"known: {', '.join(known)}"
+
+
+class LapwingWarning(UserWarning):
+    """Something allowed that the reader should know of, such as a world in unconnected parts."""

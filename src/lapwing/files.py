@@ -4,8 +4,9 @@ import json
 import os
 import shutil
 import tempfile
+import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ MAX_MANIFEST_BYTES = 64 << 20
 @contextmanager
 def replaced_file(path: Path) -> Iterator[Path]:
     """A temporary path beside ``path`` that takes its place on success and vanishes on failure."""
+    if path.is_dir():
+        raise LapwingError(f"{path} is a folder; choose the name of a file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -43,19 +46,25 @@ def replaced_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def replaced_directory(path: Path, marker: str) -> Iterator[Path]:
+def replaced_directory(path: Path, marker: str, members: Collection[str]) -> Iterator[Path]:
     """A temporary folder that takes the place of ``path`` on success and vanishes on failure.
 
-    An existing ``path`` is replaced only if it is empty or holds ``marker``: nobody's other files are lost.
+    An existing ``path`` is replaced only if it is empty, or holds ``marker`` and beside it nothing but
+    ``members``: nobody's other files are lost.
     """
-    temporary = working_directory(path, marker)
+    path = path.resolve()
+    temporary = working_directory(path, marker, members)
     try:
         yield temporary
         temporary.chmod(0o755)
         if path.is_dir():
             old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
             path.replace(old)
-            temporary.replace(path)
+            try:
+                temporary.replace(path)
+            except OSError:
+                old.replace(path)
+                raise
             shutil.rmtree(old)
         else:
             temporary.replace(path)
@@ -64,13 +73,17 @@ def replaced_directory(path: Path, marker: str) -> Iterator[Path]:
             shutil.rmtree(temporary)
 
 
-def working_directory(path: Path, marker: str) -> Path:
+def working_directory(path: Path, marker: str, members: Collection[str]) -> Path:
     """A new temporary folder beside ``path``, or an error if ``path`` must not be replaced."""
+    path = path.resolve()
     if path.exists() and not path.is_dir():
         raise LapwingError(f"{path} is a file; choose a folder")
     try:
-        if path.is_dir() and any(path.iterdir()) and not (path / marker).exists():
+        present = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
+        if present and marker not in present:
             raise LapwingError(f"{path} holds other files and no {marker}; choose an empty or new folder")
+        if foreign := sorted(present - {marker, *members}):
+            raise LapwingError(f"{path} holds other files ({foreign[0]}), which would be lost; choose another folder")
         path.parent.mkdir(parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     except OSError as error:
@@ -92,7 +105,7 @@ def read_manifest(path: Path, format_name: str, newest: int) -> dict[str, Any]:
         raise LapwingError(f"{path} is larger than any manifest of this package; it is not one of ours")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise LapwingError(f"{path} is not readable JSON ({error}); the file is damaged or not one of ours") from error
     if not isinstance(content, dict) or content.get("format") != format_name:
         found = content.get("format") if isinstance(content, dict) else type(content).__name__
@@ -106,19 +119,29 @@ def read_manifest(path: Path, format_name: str, newest: int) -> dict[str, Any]:
 def read_array(path: Path, *, mmap: bool = False, checksum: int | None = None) -> NDArray[Any]:
     """Read an ``.npy`` file that holds plain numbers; pickled objects are refused."""
     try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        array: Any = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, MemoryError) as error:
         raise LapwingError(f"cannot read {path}: {error}; the file is missing, damaged or not one of ours") from error
     if not isinstance(array, np.ndarray):
+        array.close()
         raise LapwingError(f"{path} is an archive, not one array; it is not one of ours")
     if checksum is not None and not mmap and crc32(array) != checksum:
         raise LapwingError(f"{path} is damaged: its checksum does not match the manifest; restore it from a copy")
     return array
 
 
-def crc32(array: NDArray[Any], start: int = 0) -> int:
-    """Checksum of an array's bytes in C order, continuing from ``start``."""
+def crc32(array: NDArray[Any]) -> int:
+    """Checksum of an array: its bytes in C order, then its type and shape."""
+    return _crc32_of_header(array.dtype, array.shape, _crc32_of_bytes(array))
+
+
+def _crc32_of_bytes(array: NDArray[Any], start: int = 0) -> int:
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, start)
+
+
+def _crc32_of_header(dtype: np.dtype[Any], shape: tuple[int, ...], start: int) -> int:
+    # A flipped bit in the header may change how sound bytes are read, e.g. their order.
+    return zlib.crc32(f"{dtype.str} {shape}".encode(), start)
 
 
 class ArrayAppender:
@@ -127,15 +150,24 @@ class ArrayAppender:
     def __init__(self, path: Path, dtype: np.dtype[Any], row_shape: tuple[int, ...]) -> None:
         """Open the file and reserve its header."""
         self.path, self.dtype, self.row_shape = path, np.dtype(dtype), row_shape
-        self.rows, self.checksum = 0, 0
+        self.rows, self._crc = 0, 0
         self._stream = path.open("wb")
         self._write_header()
 
+    @property
+    def checksum(self) -> int:
+        """:func:`crc32` of the array as it is now."""
+        return _crc32_of_header(self.dtype, (self.rows, *self.row_shape), self._crc)
+
     def append(self, rows: NDArray[Any]) -> None:
-        """Add rows at the end."""
-        block = np.ascontiguousarray(rows, dtype=self.dtype)
+        """Add rows at the end; they must be of the file's type and shape, for it is too late to change them."""
+        if rows.dtype != self.dtype or rows.shape[1:] != self.row_shape:
+            raise LapwingError(
+                f"observations changed from {self.dtype} {self.row_shape} to {rows.dtype} {rows.shape[1:]} on the way"
+            )
+        block = np.ascontiguousarray(rows)
         self._stream.write(block.reshape(-1).view(np.uint8).data)
-        self.checksum = crc32(block, self.checksum)
+        self._crc = _crc32_of_bytes(block, self._crc)
         self.rows += len(block)
 
     def close(self) -> None:

@@ -42,9 +42,9 @@ class GridWorldEnv(gymnasium.Env[NDArray[Any], np.int64]):
             raise LapwingError(
                 f"{made.name} is a continuous box: make it with gymnasium.make('lapwing/{made.name}-v0')"
             )
-        given = {"observation": observation, "slip": slip}
-        made = made.with_options(**{option: value for option, value in given.items() if value is not None})
-        self.world = made
+        options = {"observation": observation, "slip": slip}
+        given = {option: value for option, value in options.items() if value is not None}
+        self.world = made = made.with_options(**given) if given else made
         self.render_mode = _checked_render_mode(render_mode)
         self.action_space = spaces.Discrete(len(MOVES))
         low, high, dtype = {

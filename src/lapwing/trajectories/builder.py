@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lapwing.errors import LapwingError
 from lapwing.files import ArrayAppender, crc32, replaced_directory, working_directory
-from lapwing.trajectories.container import MANIFEST, Trajectories, write_manifest
+from lapwing.trajectories.container import ARRAY_FILES, MANIFEST, Trajectories, check_finite, write_manifest
 
 # A table is worth having if observations come at least this often on average.
 MIN_REPEATS = 2.0
@@ -32,6 +32,8 @@ class ObservationTable:
     def lookup(self, rows: NDArray[Any]) -> NDArray[np.int32]:
         """The number of each row, new ones added."""
         ids = np.empty(len(rows), dtype=np.int32)
+        # Adding zero turns -0.0 into 0.0: equal observations must have equal bytes.
+        rows = rows + rows.dtype.type(0)
         for position, row in enumerate(np.ascontiguousarray(rows)):
             key = row.tobytes()
             number = self._ids.get(key)
@@ -101,7 +103,7 @@ class TrajectoryBuilder:
     def __enter__(self) -> Self:
         """Make a working folder beside the target, where there is one."""
         if self._out is not None:
-            self._folder = working_directory(self._out, MANIFEST)
+            self._folder = working_directory(self._out, MANIFEST, ARRAY_FILES)
         self._ids = Column(self._path("ids"))
         self._rows = Column(self._path("observations"))
         return self
@@ -123,6 +125,8 @@ class TrajectoryBuilder:
         truncated: NDArray[np.bool_],
     ) -> None:
         """Add whole episodes: their states end to end (ids if the table is known), transitions in each, and endings."""
+        if self._known is None:
+            check_finite(states, first=self._states)
         self._lengths.append(np.asarray(lengths, dtype=np.int64))
         self._ends.append(np.stack([terminated, truncated]).astype(bool))
         self._states += len(states)
@@ -158,7 +162,7 @@ class TrajectoryBuilder:
         assert self._folder is not None
         assert self._out is not None
         checksums: dict[str, Any] = {large: column.finish()}
-        with replaced_directory(self._out, MANIFEST) as final:
+        with replaced_directory(self._out, MANIFEST, ARRAY_FILES) as final:
             for name, array in small.items():
                 np.save(final / f"{name}.npy", array, allow_pickle=False)
                 checksums[name] = crc32(array)

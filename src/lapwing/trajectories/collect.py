@@ -57,6 +57,12 @@ def collect(
         >>> data.num_transitions, data.num_episodes
         (1000, 20)
     """
+    steps, seed = _whole_number("steps", steps), _whole_number("seed", seed)
+    if isinstance(episode_length, (tuple, list)) and len(episode_length) == 2:
+        low, high = (_whole_number("episode_length", end) for end in episode_length)
+        episode_length = (low, high)
+    elif episode_length is not None:
+        episode_length = _whole_number("episode_length", episode_length)
     if isinstance(source, (gymnasium.Env, VectorEnv)):
         return _collect_environment(source, steps, episode_length, policy, observation, slip, seed, out, progress)
     world = _prepared_world(source, observation, slip, layouts, policy)
@@ -64,7 +70,8 @@ def collect(
     lengths = draw_lengths(steps, length, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,))))
     table = world.observations() if isinstance(world, GridWorld) else None
     metadata = {"world": describe_world(world), "steps": steps, "seed": seed, "episode_length": length}
-    metadata["policy"] = "callable" if callable(policy) else "uniform" if policy is None else "table"
+    table_policy = isinstance(world, GridWorld) and world.policy is not None
+    metadata["policy"] = "callable" if callable(policy) else "table" if table_policy else "uniform"
     with TrajectoryBuilder(out, table=table, tabulate=False) as builder:
         collect_own_world(world, builder, lengths, seed, policy if callable(policy) else None, progress)
         return builder.finish(metadata)
@@ -82,6 +89,17 @@ def describe_world(world: World) -> dict[str, Any]:
         "slip": world.slip,
         "policy": None if world.policy is None else world.policy.tolist(),
     }
+
+
+def _whole_number(name: str, value: Any) -> int:
+    """Any kind of integer as a plain int, which JSON and Gymnasium insist on; 1e6 will do, 0.5 and -1 will not."""
+    try:
+        whole = int(value)
+    except (TypeError, ValueError, OverflowError):
+        whole = -1
+    if whole != value or whole < 0:
+        raise LapwingError(f"{name} must be a whole number of at least 0, got {value!r}")
+    return whole
 
 
 def _prepared_world(

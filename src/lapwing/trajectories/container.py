@@ -16,6 +16,8 @@ from lapwing.files import crc32, read_array, read_manifest, replaced_directory, 
 FORMAT = "lapwing-trajectories"
 VERSION = 1
 MANIFEST = "trajectories.json"
+ARRAYS = ("observations", "offsets", "terminated", "truncated", "ids")
+ARRAY_FILES = tuple(f"{name}.npy" for name in ARRAYS)
 CHUNK_ROWS = 1 << 21
 
 
@@ -43,8 +45,9 @@ class Trajectories:
 
     def __post_init__(self) -> None:
         """Refuse data that is empty, inconsistent or not finite."""
+        _check_numeric(self.observations)
         _check_boundaries(self)
-        _check_finite(self.observations)
+        check_finite(self.observations)
 
     @property
     def num_episodes(self) -> int:
@@ -119,7 +122,7 @@ class Trajectories:
     def save(self, path: str | Path) -> Path:
         """Write a folder of plain ``.npy`` files and a JSON manifest, all or nothing; no pickle."""
         target = Path(path)
-        with replaced_directory(target, MANIFEST) as folder:
+        with replaced_directory(target, MANIFEST, ARRAY_FILES) as folder:
             checksums = {}
             for name, array in self._arrays().items():
                 np.save(folder / f"{name}.npy", array, allow_pickle=False)
@@ -133,13 +136,13 @@ class Trajectories:
         folder = Path(path)
         manifest = read_manifest(folder / MANIFEST, FORMAT, VERSION)
         checksums = manifest.get("checksums")
-        required = {"observations", "offsets", "terminated", "truncated"}
-        if not isinstance(checksums, dict) or not required <= set(checksums) <= required | {"ids"}:
+        metadata = manifest.get("metadata", {})
+        if not isinstance(metadata, dict) or not isinstance(checksums, dict) or {*checksums, "ids"} != set(ARRAYS):
             raise LapwingError(f"{folder / MANIFEST} does not list the arrays of a data set; it is damaged")
         arrays = {
             name: read_array(folder / f"{name}.npy", mmap=mmap, checksum=checksums[name]) for name in sorted(checksums)
         }
-        return cls(**arrays, metadata=dict(manifest.get("metadata") or {}))
+        return cls(**arrays, metadata=metadata)
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = {
@@ -186,16 +189,20 @@ def _check_boundaries(data: Trajectories) -> None:
             raise LapwingError(f"{label} must be one boolean per episode ({len(offsets) - 1}), got {flags.shape}")
 
 
-def _check_finite(observations: NDArray[Any]) -> None:
+def _check_numeric(observations: NDArray[Any]) -> None:
     if observations.ndim < 2 or not np.issubdtype(observations.dtype, np.number):
         raise LapwingError(
             f"observations must be numbers of shape (n, ...), got {observations.dtype} of shape {observations.shape}"
         )
+
+
+def check_finite(observations: NDArray[Any], first: int = 0) -> None:
+    """Refuse NaN and infinity; ``first`` is the number of the first row, for the message."""
     if not np.issubdtype(observations.dtype, np.inexact):
         return
     step = max(1, CHUNK_ROWS // max(1, int(np.prod(observations.shape[1:]))))
     for begin in range(0, len(observations), step):
         bad = ~np.isfinite(observations[begin : begin + step]).reshape(len(observations[begin : begin + step]), -1)
         if bad.any():
-            row = begin + int(np.argmax(bad.any(axis=1)))
+            row = first + begin + int(np.argmax(bad.any(axis=1)))
             raise LapwingError(f"observation {row} holds NaN or infinity; remove or repair it before learning")

@@ -125,12 +125,13 @@ def _single_steps(
             length += 1
             truncated = truncated or length == limit
             ended = bool(terminated or truncated)
-            final = observation
+            # An environment may hand out one buffer again and again, and reset overwrites it.
+            final = np.array(observation, copy=True)
             if ended:
                 observation, _ = env.reset()
                 length = 0
             flags = [np.array([flag], dtype=bool) for flag in (True, terminated, truncated, ended)]
-            yield Step(flags[0], np.asarray(final)[None], flags[1], flags[2], flags[3], np.asarray(observation)[None])
+            yield Step(flags[0], final[None], flags[1], flags[2], flags[3], np.asarray(observation)[None])
 
     return np.asarray(observation)[None], stream(observation)
 

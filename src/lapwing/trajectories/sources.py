@@ -57,7 +57,7 @@ def from_arrays(
             )
         _check_continuity(rows, following, ends)
         pieces = [np.concatenate([piece, following[end - 1 : end]]) for piece, end in zip(pieces, ends, strict=True)]
-    flags = [None if given is None else _flags(given, len(rows), "row")[ends - 1] for given in (terminated, truncated)]
+    flags = [None if given is None else _flags_at(ends, given) for given in (terminated, truncated)]
     return _from_episodes(pieces, flags[0], flags[1], out)
 
 
@@ -101,6 +101,9 @@ def _from_episodes(
     if count == 0:
         raise LapwingError("the data set is empty: it has no episode; give at least one with two states")
     arrays = [_as_rows(episode) for episode in episodes]
+    # One type for all, else equal observations of different types would count as different ones.
+    common = np.result_type(*{array.dtype for array in arrays})
+    arrays = [array.astype(common, copy=False) for array in arrays]
     shapes = {array.shape[1:] for array in arrays}
     if len(shapes) > 1:
         raise LapwingError(f"episodes have observations of different shapes: {sorted(shapes)}")
@@ -154,7 +157,10 @@ def _episode_ends(
 
 def _check_continuity(rows: NDArray[Any], following: NDArray[Any], ends: NDArray[np.int64]) -> None:
     """Each next observation must be the next row, except at the end of an episode: else a boundary is missing."""
-    same = np.all((following[:-1] == rows[1:]).reshape(len(rows) - 1, -1), axis=1)
+    given, wanted = following[:-1], rows[1:]
+    # NaN is left to the check that names it.
+    equal = (given == wanted) | ((given != given) & (wanted != wanted))
+    same = np.all(equal, axis=tuple(range(1, rows.ndim)))
     same[ends[:-1] - 1] = True
     if not same.all():
         row = int(np.argmin(same))
@@ -175,6 +181,19 @@ def _as_rows(observations: Any) -> NDArray[Any]:
         raise LapwingError("the data set is empty: it has no observation")
     rows = rows.astype(np.uint8) if rows.dtype == np.bool_ else rows
     return rows[:, None] if rows.ndim == 1 else rows
+
+
+def _flags_at(ends: NDArray[np.int64], given: ArrayLike) -> NDArray[np.bool_]:
+    """The flags at the last row of each episode; one inside an episode is a boundary that lengths or ids deny."""
+    flags = _flags(given, int(ends[-1]), "row")
+    inside = flags.copy()
+    inside[ends - 1] = False
+    if inside.any():
+        raise LapwingError(
+            f"row {int(np.argmax(inside))} ends an episode by terminated or truncated, "
+            "but lengths or episode_ids go on; make them agree"
+        )
+    return flags[ends - 1]
 
 
 def _flags(given: ArrayLike, count: int, per: str) -> NDArray[np.bool_]:

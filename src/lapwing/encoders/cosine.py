@@ -1,0 +1,57 @@
+"""An encoder in closed form: the cosines of a reflecting walk in a box."""
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import qmc
+
+from lapwing.environments.box import box_eigenfunctions
+from lapwing.errors import LapwingError
+
+SUPPORT_POINTS = 1 << 14
+
+
+class CosineEncoder:
+    """Products of cosines at coordinates scaled to [-0.5, 0.5], one row of mode numbers per component."""
+
+    kind: ClassVar[str] = "cosine"
+
+    def __init__(self, modes: NDArray[np.int64]) -> None:
+        """Keep the mode numbers, (dim, axes)."""
+        self.modes = modes
+
+    @property
+    def dim(self) -> int:
+        """How many components there are."""
+        return len(self.modes)
+
+    def encode(self, observations: ArrayLike) -> NDArray[np.float64]:
+        """(n, dim) values, each component with mean square one over the box."""
+        points = np.asarray(observations, dtype=np.float64)
+        if points.ndim != 2 or points.shape[1] != self.modes.shape[1]:
+            raise LapwingError(f"observations must have shape (n, {self.modes.shape[1]}), got {points.shape}")
+        return box_eigenfunctions(self.modes, points)
+
+    def support(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Points spread evenly over the box (a Sobol sequence), with equal weights."""
+        points = qmc.Sobol(self.modes.shape[1], scramble=False).random(SUPPORT_POINTS)
+        # Half a cell in, so that the first point is not a corner.
+        shifted = points + 0.5 / SUPPORT_POINTS - 0.5
+        return shifted.astype(np.float32), np.full(SUPPORT_POINTS, 1.0 / SUPPORT_POINTS)
+
+    def config(self) -> dict[str, Any]:
+        """Nothing: the modes say it all."""
+        return {}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The mode numbers."""
+        return {"modes": self.modes}
+
+    @classmethod
+    def from_parts(cls, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        """The encoder again, from its mode numbers."""
+        modes = arrays["modes"]
+        if modes.ndim != 2 or not np.issubdtype(modes.dtype, np.integer) or (modes < 0).any():
+            raise LapwingError("the mode numbers of this representation are not whole numbers; the file is damaged")
+        return cls(modes)

@@ -1,0 +1,79 @@
+"""An encoder that looks observations up in a table: what an exact solution is."""
+
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lapwing.errors import LapwingError
+
+
+class LookupEncoder:
+    """Values of each component at known observations, and the weight of each observation in the inner product.
+
+    Args:
+        observations: (n, ...) the known observations.
+        values: (n, dim) the components there.
+        weights: (n,) rho, summing to one.
+    """
+
+    kind: ClassVar[str] = "lookup"
+
+    def __init__(self, observations: NDArray[Any], values: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
+        """Keep the table."""
+        self.observations = observations
+        self.values = values
+        self.weights = weights
+
+    @property
+    def dim(self) -> int:
+        """How many components the table has."""
+        return int(self.values.shape[1])
+
+    def encode(self, observations: ArrayLike) -> NDArray[np.float64]:
+        """(n, dim) values at known observations; an error that names the first unknown one."""
+        numbers = self.numbers_of(observations)
+        unknown = np.flatnonzero(numbers < 0)
+        if len(unknown):
+            raise LapwingError(
+                f"{len(unknown)} of {len(numbers)} observations are not in the table of {len(self.values):,} that "
+                f"this representation knows (the first is row {unknown[0]}); an exact or counted solution does not "
+                "generalise"
+            )
+        return self.values[numbers]
+
+    def numbers_of(self, observations: ArrayLike) -> NDArray[np.int64]:
+        """(n,) the row of the table that holds each observation, -1 where none does."""
+        rows = np.asarray(observations)
+        shape = self.observations.shape[1:]
+        if shape == (1,) and rows.ndim == 1:
+            rows = rows[:, None]
+        if rows.shape[1:] != shape or rows.ndim != len(shape) + 1:
+            raise LapwingError(f"observations must have shape (n, {', '.join(map(str, shape))}), got {rows.shape}")
+        cast = np.ascontiguousarray(rows.astype(self.observations.dtype))
+        return np.fromiter((self._numbers.get(row.tobytes(), -1) for row in cast), dtype=np.int64, count=len(cast))
+
+    @cached_property
+    def _numbers(self) -> dict[bytes, int]:
+        return {row.tobytes(): number for number, row in enumerate(np.ascontiguousarray(self.observations))}
+
+    def support(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """The observations that a score runs over, and their weights."""
+        return self.observations, self.weights
+
+    def config(self) -> dict[str, Any]:
+        """Nothing: the arrays say it all."""
+        return {}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Observations, values and weights."""
+        return {"observations": self.observations, "values": self.values, "weights": self.weights}
+
+    @classmethod
+    def from_parts(cls, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        """The table again, from its arrays."""
+        observations, values, weights = (arrays[name] for name in ("observations", "values", "weights"))
+        if values.ndim != 2 or observations.ndim < 2 or not len(observations) == len(values) == len(weights):
+            raise LapwingError("the arrays of this table do not fit together; the file is damaged")
+        return cls(observations, values, weights)

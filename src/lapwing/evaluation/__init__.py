@@ -1,0 +1,1 @@
+"""Scores against a truth, and the yardstick that any estimate from data is measured with."""

@@ -1,0 +1,163 @@
+"""One score of a representation against a truth: similarities, eigenvalue errors, and how they were measured."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lapwing.definitions import Definition, parse_definition, successor
+from lapwing.encoders.lookup import LookupEncoder
+from lapwing.errors import LapwingError
+from lapwing.evaluation.similarity import paper_cosines, subspace_cosines
+from lapwing.exact import solve
+from lapwing.representation import LaplacianRepresentation
+from lapwing.spectral.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, group_degenerate
+from lapwing.trajectories.container import Trajectories
+
+ZERO_EIGENVALUE = 1e-9
+
+
+@dataclass(frozen=True)
+class Score:
+    """How close a representation is to a truth.
+
+    Attributes:
+        cosine: the paper's average cosine similarity, component by component.
+        subspace_cosine: the average over principal angles within clusters of eigenvalues (ours).
+        cosines: (d,) what ``cosine`` averages.
+        subspace_cosines: (d,) what ``subspace_cosine`` averages.
+        clusters: the clusters, as lists of component numbers from 0.
+        tolerance: relative width of those clusters.
+        eigenvalue_errors: (d,) relative errors; NaN where the true eigenvalue is 0.
+        definition: of the eigenvalues compared.
+    """
+
+    cosine: float
+    subspace_cosine: float
+    cosines: NDArray[np.float64]
+    subspace_cosines: NDArray[np.float64]
+    clusters: list[list[int]]
+    tolerance: float
+    eigenvalue_errors: NDArray[np.float64]
+    definition: Definition
+
+    @property
+    def mean_eigenvalue_error(self) -> float:
+        """The average relative error over eigenvalues that are not 0."""
+        known = self.eigenvalue_errors[~np.isnan(self.eigenvalue_errors)]
+        return float(known.mean()) if len(known) else 0.0
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as JSON types; an error that is not defined is None."""
+        return {
+            "cosine": self.cosine,
+            "subspace_cosine": self.subspace_cosine,
+            "mean_eigenvalue_error": self.mean_eigenvalue_error,
+            "cosines": self.cosines.tolist(),
+            "subspace_cosines": self.subspace_cosines.tolist(),
+            "clusters": self.clusters,
+            "tolerance": self.tolerance,
+            "eigenvalue_errors": [None if np.isnan(error) else float(error) for error in self.eigenvalue_errors],
+            "definition": str(self.definition),
+        }
+
+    def __str__(self) -> str:
+        """Three lines."""
+        return (
+            f"cosine {self.cosine:.4f} (the paper's)\n"
+            f"subspace cosine {self.subspace_cosine:.4f} (clusters within {self.tolerance:g})\n"
+            f"mean relative eigenvalue error {self.mean_eigenvalue_error:.2%} in {self.definition}"
+        )
+
+
+def score(
+    model: LaplacianRepresentation,
+    truth: LaplacianRepresentation,
+    *,
+    tolerance: float | None = None,
+    definition: Definition | str | None = None,
+    observations: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+) -> Score:
+    """Compare a representation with a truth on the truth's own states.
+
+    Args:
+        model: what was learned or estimated.
+        truth: what it should be, usually from :func:`lapwing.solve`.
+        tolerance: relative width within which true eigenvalues count as one for ``subspace_cosine``;
+            1e-6 if both are exact, else 1 %.
+        definition: in which to compare eigenvalues; the paper's ``successor(0.9)`` unless said.
+        observations: where to compare; all states of the truth unless said.
+        weights: of those observations; equal unless said.
+
+    Example:
+        >>> truth = solve("GridRoom-1", dim=5)
+        >>> round(score(truth, truth).cosine, 6)
+        1.0
+    """
+    chosen = parse_definition(definition) if isinstance(definition, str) else definition or successor(0.9)
+    points, rho = _support(truth, observations, weights)
+    dim = min(model.dim, truth.dim)
+    learned = _values_on(model, points)[:, :dim]
+    true_values = np.asarray(truth.transform_all(points), dtype=np.float64)
+    width = tolerance if tolerance is not None else EXACT_TOLERANCE if model.exact and truth.exact else DATA_TOLERANCE
+    true_eigenvalues = 1.0 - truth.mu
+    by_component = paper_cosines(learned, true_values, rho, group_degenerate(true_eigenvalues, EXACT_TOLERANCE))
+    clusters = group_degenerate(true_eigenvalues, width)
+    by_angle = subspace_cosines(learned, true_values, rho, clusters)
+    return Score(
+        cosine=float(by_component.mean()),
+        subspace_cosine=float(by_angle.mean()),
+        cosines=by_component,
+        subspace_cosines=by_angle,
+        clusters=[[i for i in cluster if i < dim] for cluster in clusters if cluster.start < dim],
+        tolerance=width,
+        eigenvalue_errors=relative_errors(model.eigenvalues_in(chosen)[:dim], truth.eigenvalues_in(chosen)[:dim]),
+        definition=chosen,
+    )
+
+
+def relative_errors(estimates: ArrayLike, truth: ArrayLike) -> NDArray[np.float64]:
+    """``|estimate - true| / true`` (paper, Figure 4B), NaN where the true value is 0.
+
+    Example:
+        >>> relative_errors([0.0, 1.1], [0.0, 1.0]).round(3)
+        array([nan, 0.1])
+    """
+    guesses, exact = np.asarray(estimates, dtype=np.float64), np.asarray(truth, dtype=np.float64)
+    nonzero = np.abs(exact) > ZERO_EIGENVALUE
+    return np.where(nonzero, np.abs(guesses - exact) / np.where(nonzero, np.abs(exact), 1.0), np.nan)
+
+
+def counting_score(data: Trajectories, truth: LaplacianRepresentation, *, tolerance: float | None = None) -> Score:
+    """The yardstick: the score that counting transitions and diagonalising reaches on the same data."""
+    return score(solve(data, truth.dim), truth, tolerance=tolerance)
+
+
+def _support(
+    truth: LaplacianRepresentation, observations: ArrayLike | None, weights: ArrayLike | None
+) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    if observations is None:
+        support = getattr(truth.encoder, "support", None)
+        if support is None:
+            raise LapwingError("this truth has no states of its own; give observations to compare on")
+        points, rho = support()
+        return points, rho
+    points = np.asarray(observations)
+    rho = np.ones(len(points)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if rho.shape != (len(points),) or (rho < 0).any() or not rho.sum() > 0:
+        raise LapwingError(f"weights must be {len(points)} numbers of at least 0, one per observation")
+    return points, rho / rho.sum()
+
+
+def _values_on(model: LaplacianRepresentation, points: NDArray[Any]) -> NDArray[np.float64]:
+    if not isinstance(model.encoder, LookupEncoder):
+        values = np.asarray(model.transform(points), dtype=np.float64)
+    else:
+        # A table knows nothing of states it never saw: it says 0 there, and the score suffers for it.
+        numbers = model.encoder.numbers_of(points)
+        values = np.where(numbers[:, None] >= 0, model.encoder.values[numbers, : model.dim], 0.0)
+    if not np.isfinite(values).all():
+        raise LapwingError("the representation gives NaN or infinity on some states; it has diverged")
+    return values

@@ -1,0 +1,65 @@
+"""Similarities of eigenvectors that do not depend on signs, nor (ours) on rotations inside an eigenspace."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Values = NDArray[np.float64]
+
+RANK_TOLERANCE = 1e-7
+
+
+def paper_cosines(learned: Values, truth: Values, weights: Values, clusters: list[range]) -> Values:
+    """(d,) the paper's cosine similarity of each component with its true eigenvector (Section 4, Figures 1-5).
+
+    A component whose true eigenvalue repeats exactly is compared with its projection onto the whole eigenspace, for
+    there is no one true eigenvector.
+
+    Args:
+        learned: (n, d) components on n states.
+        truth: (n, m) true eigenvectors, m >= d if the last cluster needs more.
+        weights: (n,) rho.
+        clusters: which columns of ``truth`` share an eigenvalue.
+
+    Note:
+        The paper does not say what it does with repeated eigenvalues. Its GridRoom-1, where eight of eleven repeat,
+        scores 0.9912 with a deviation of 0.0002 over seeds; one by one that is out of reach.
+    """
+    unit = _unit_columns(learned, weights)
+    overlaps = unit.T @ (truth * weights[:, None])
+    cosines = np.zeros(learned.shape[1])
+    for cluster in clusters:
+        for column in cluster:
+            if column < learned.shape[1]:
+                cosines[column] = np.linalg.norm(overlaps[column, cluster.start : cluster.stop])
+    return np.minimum(cosines, 1.0)
+
+
+def subspace_cosines(learned: Values, truth: Values, weights: Values, clusters: list[range]) -> Values:
+    """(d,) cosines of the principal angles between learned and true eigenspaces, cluster by cluster.
+
+    Invariant to signs and to rotations inside a cluster; unlike :func:`paper_cosines`, two components that learned
+    the same direction count once. Within a cluster they are in falling order. Arguments as there.
+    """
+    root = np.sqrt(weights)[:, None]
+    cosines = np.zeros(learned.shape[1])
+    for cluster in clusters:
+        columns = range(cluster.start, min(cluster.stop, learned.shape[1]))
+        if not columns:
+            continue
+        inside = _orthonormal_basis(root * learned[:, columns.start : columns.stop])
+        outside = _orthonormal_basis(root * truth[:, cluster.start : cluster.stop])
+        found = np.linalg.svd(inside.T @ outside, compute_uv=False)
+        cosines[columns.start : columns.start + len(found)] = found[: len(columns)]
+    return np.minimum(cosines, 1.0)
+
+
+def _unit_columns(values: Values, weights: Values) -> Values:
+    norms = np.sqrt((values**2 * weights[:, None]).sum(axis=0))
+    return values / np.where(norms > 0, norms, 1.0)
+
+
+def _orthonormal_basis(values: Values) -> Values:
+    """An orthonormal basis of the columns' span; fewer columns come back where some add nothing."""
+    norms = np.linalg.norm(values, axis=0)
+    basis, sizes, _ = np.linalg.svd(values / np.where(norms > 0, norms, 1.0), full_matrices=False)
+    return basis[:, sizes > RANK_TOLERANCE * max(float(sizes[0]), 1e-300)]

@@ -1,0 +1,185 @@
+"""Exact answers: ``operator`` and ``solve``, from a world, a matrix, or counted experience."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import issparse
+
+from lapwing.definitions import Definition, one_step, parse_definition
+from lapwing.encoders.cosine import CosineEncoder
+from lapwing.encoders.lookup import LookupEncoder
+from lapwing.environments.box import BoxWorld
+from lapwing.environments.grid import GridWorld, ObservationMode
+from lapwing.environments.layouts import Layout
+from lapwing.environments.registry import make_world
+from lapwing.errors import LapwingError, LapwingWarning
+from lapwing.representation import LaplacianRepresentation
+from lapwing.spectral.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, canonical_signs, group_degenerate
+from lapwing.spectral.eigensolver import Eigenpairs, Say, smallest_eigenpairs
+from lapwing.spectral.operators import (
+    Operator,
+    operator_from_matrix,
+    operator_from_trajectories,
+    operator_from_world,
+)
+from lapwing.trajectories.collect import describe_world
+from lapwing.trajectories.container import Trajectories
+
+EXTRA_PAIRS = 6
+
+
+def operator(
+    source: Any,
+    *,
+    observation: ObservationMode | None = None,
+    slip: float | None = None,
+    policy: ArrayLike | None = None,
+    rho: ArrayLike | str | None = None,
+    layouts: str | Path | None = None,
+) -> Operator:
+    """The one-step operator of a world, a row-stochastic matrix, or experience (counts).
+
+    Args:
+        source: a world's name, a layout, a grid world, a matrix, or :class:`Trajectories`.
+        observation: ``xy``, ``one_hot`` or ``pixels`` for grids.
+        slip: probability that a random move replaces the chosen one, for grids.
+        policy: (states, 4) probabilities of the moves, for grids.
+        rho: weights of the inner product: None (stationary), ``"uniform"`` (the paper's), or one weight per state.
+        layouts: folder of layout files.
+
+    Example:
+        >>> operator("GridMaze-7").num_states
+        11
+    """
+    if isinstance(source, Operator):
+        return source
+    if isinstance(source, Trajectories):
+        _refuse_options(source, observation=observation, slip=slip, policy=policy, rho=rho)
+        return operator_from_trajectories(source)
+    if isinstance(source, (str, Layout)):
+        source = make_world(source, layouts=layouts)
+    if isinstance(source, BoxWorld):
+        raise LapwingError(f"{source.name} is continuous and has no matrix; solve() knows its closed form")
+    if isinstance(source, GridWorld):
+        given: dict[str, Any] = {"observation": observation, "slip": slip, "policy": policy}
+        changes = {name: value for name, value in given.items() if value is not None}
+        return operator_from_world(source.with_options(**changes), rho)
+    _refuse_options(source, observation=observation, slip=slip, policy=policy)
+    if issparse(source) or isinstance(source, (np.ndarray, list, tuple)):
+        return operator_from_matrix(source, rho)
+    raise LapwingError(
+        f"cannot make an operator from {type(source).__name__}; give a world's name, a layout, a grid world, "
+        "a row-stochastic matrix or trajectories"
+    )
+
+
+def solve(
+    source: Any,
+    dim: int = 11,
+    *,
+    definition: Definition | str | None = None,
+    observation: ObservationMode | None = None,
+    slip: float | None = None,
+    policy: ArrayLike | None = None,
+    rho: ArrayLike | str | None = None,
+    layouts: str | Path | None = None,
+    say: Say | None = None,
+) -> LaplacianRepresentation:
+    """The exact Laplacian representation; of trajectories, the counting estimate.
+
+    Args:
+        source: as for :func:`operator`, or a :class:`BoxWorld`, whose closed form is returned.
+        dim: how many eigenvectors.
+        definition: in which Laplacian to give eigenvalues; one_step unless said.
+        observation: see :func:`operator`, as for slip, policy, rho and layouts.
+        slip: see :func:`operator`.
+        policy: see :func:`operator`.
+        rho: see :func:`operator`.
+        layouts: see :func:`operator`.
+        say: called with a few words when a long stage begins.
+
+    Example:
+        >>> solve("GridMaze-7", dim=3).eigenvalues_in("successor(0.9)").round(4)
+        array([0.    , 0.1833, 0.4622])
+    """
+    chosen = parse_definition(definition) if isinstance(definition, str) else definition or one_step()
+    if isinstance(dim, bool) or int(dim) != dim or dim < 1:
+        raise LapwingError(f"dim must be a whole number of at least 1, got {dim}")
+    if isinstance(source, (str, Layout)):
+        source = make_world(source, layouts=layouts)
+    if isinstance(source, BoxWorld):
+        _refuse_options(source, slip=slip, policy=policy, rho=rho)
+        return _solve_box(source, dim, chosen)
+    built = operator(source, observation=observation, slip=slip, policy=policy, rho=rho)
+    _say_if_disconnected(built)
+    pairs, kept = _pairs_with_whole_cluster(built, dim, say)
+    values = canonical_signs(pairs.vectors[:, :kept] / np.sqrt(built.rho)[:, None])
+    gram = values.T @ (values * built.rho[:, None])
+    return LaplacianRepresentation(
+        encoder=LookupEncoder(built.observations, values, built.rho),
+        mu=1.0 - pairs.values[:kept],
+        dim=dim,
+        definition=chosen,
+        exact=built.exact,
+        residuals=pairs.residuals[:kept],
+        orthonormality_error=float(np.abs(gram - np.eye(kept)).max()),
+        next_mu=float(1.0 - pairs.values[kept]) if kept < len(pairs.values) else None,
+        metadata={**built.metadata, "method": "solve", "reversible": built.is_reversible()},
+    )
+
+
+def _pairs_with_whole_cluster(built: Operator, dim: int, say: Say | None) -> tuple[Eigenpairs, int]:
+    """Eigenpairs up to the end of the cluster that ``dim`` may cut, and how many those are."""
+    size = built.num_states
+    if dim > size:
+        raise LapwingError(f"dim={dim} is larger than the number of states, {size}; ask for at most {size}")
+    symmetric = built.symmetrised()
+    count = min(size, dim + EXTRA_PAIRS)
+    while True:
+        pairs = smallest_eigenpairs(symmetric, count, say)
+        ends = [
+            next(cluster.stop for cluster in group_degenerate(pairs.values, tolerance) if dim - 1 in cluster)
+            for tolerance in (EXACT_TOLERANCE, DATA_TOLERANCE)
+        ]
+        if max(ends) < count or count == size:
+            return pairs, max(ends)
+        count = min(size, 2 * count)
+
+
+def _say_if_disconnected(built: Operator) -> None:
+    parts = built.num_components()
+    if parts > 1:
+        name = (built.metadata.get("world") or {}).get("name", "this world")
+        warnings.warn(
+            f"{name} falls into {parts} unconnected parts: eigenvalue 0 appears {parts} times, "
+            "and its eigenvectors are constant on each part",
+            LapwingWarning,
+            stacklevel=3,
+        )
+
+
+def _solve_box(world: BoxWorld, dim: int, definition: Definition) -> LaplacianRepresentation:
+    """The closed form: products of cosines (paper, Appendix "Abstract setting")."""
+    found = world.exact_modes(dim + EXTRA_PAIRS)
+    return LaplacianRepresentation(
+        encoder=CosineEncoder(found.modes[:dim]),
+        mu=found.mu[:dim],
+        dim=dim,
+        definition=definition,
+        exact=True,
+        residuals=np.zeros(dim),
+        orthonormality_error=0.0,
+        next_mu=float(found.mu[dim]),
+        metadata={"world": describe_world(world), "method": "closed form", "reversible": True},
+    )
+
+
+def _refuse_options(source: Any, **options: Any) -> None:
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise LapwingError(
+            f"{', '.join(given)} cannot be changed for {type(source).__name__}; they are for grid worlds"
+        )

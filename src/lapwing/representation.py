@@ -1,0 +1,191 @@
+"""The Laplacian representation: what the exact solver and learning both return."""
+
+import importlib
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from lapwing.definitions import Definition, one_step, parse_definition
+from lapwing.encoders.base import Encoder
+from lapwing.errors import LapwingError
+from lapwing.files import read_manifest, replaced_file, write_json
+from lapwing.spectral.certificates import Certificate, certify
+from lapwing.spectral.clusters import DATA_TOLERANCE, EXACT_TOLERANCE
+
+FORMAT = "lapwing-representation"
+VERSION = 1
+MANIFEST = "model.json"
+WEIGHTS = "model.safetensors"
+
+# Where each kind of encoder lives; imported when a file asks for it.
+ENCODER_HOMES = {
+    "lookup": "lapwing.encoders.lookup:LookupEncoder",
+    "cosine": "lapwing.encoders.cosine:CosineEncoder",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class LaplacianRepresentation:
+    """The smallest eigenvectors of a graph Laplacian as functions of observations, and their eigenvalues.
+
+    Args:
+        encoder: from observations to components; it may hold more than ``dim`` so as to complete the last cluster
+            of repeated eigenvalues.
+        mu: eigenvalues of the one-step operator, largest first, one per component of the encoder.
+        dim: how many components the representation has.
+        definition: in which Laplacian ``eigenvalues`` are given.
+        exact: whether it comes from exact dynamics rather than data.
+        residuals: ``|Lu - lambda u|`` per component of the encoder, where known.
+        orthonormality_error: largest ``|<u_j, u_k> - delta_jk|``, where known.
+        next_mu: the first eigenvalue that the encoder does not hold, where known.
+        metadata: how it was made, as JSON types.
+    """
+
+    encoder: Encoder
+    mu: NDArray[np.float64]
+    dim: int
+    definition: Definition = field(default_factory=one_step)
+    exact: bool = False
+    residuals: NDArray[np.float64] | None = None
+    orthonormality_error: float | None = None
+    next_mu: float | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check that the parts fit together."""
+        if not 1 <= self.dim <= self.encoder.dim or self.mu.shape != (self.encoder.dim,):
+            raise LapwingError(
+                f"{self.mu.shape} eigenvalues and {self.encoder.dim} components do not make a representation "
+                f"of {self.dim} dimensions"
+            )
+
+    def transform(self, observations: ArrayLike) -> NDArray[np.floating[Any]]:
+        """(n, ...) observations to (n, dim) components, ordered by eigenvalue, each with E[u^2] = 1."""
+        return self.transform_all(observations)[:, : self.dim]
+
+    def transform_all(self, observations: ArrayLike) -> NDArray[np.floating[Any]]:
+        """Like :meth:`transform`, with the components beyond ``dim`` that complete the last cluster."""
+        return self.encoder.encode(np.asarray(observations))
+
+    @property
+    def eigenvalues(self) -> NDArray[np.float64]:
+        """(dim,) eigenvalues, ascending, in :attr:`definition`."""
+        return self.eigenvalues_in(self.definition)
+
+    def eigenvalues_in(self, definition: Definition | str) -> NDArray[np.float64]:
+        """(dim,) eigenvalues, ascending, in another definition, e.g. ``successor(0.9)``."""
+        chosen = parse_definition(definition) if isinstance(definition, str) else definition
+        return chosen.from_mu(self.mu[: self.dim])
+
+    @property
+    def tolerance(self) -> float:
+        """Relative width within which eigenvalues count as one: 1e-6 for exact dynamics, 1 % for data."""
+        return EXACT_TOLERANCE if self.exact else DATA_TOLERANCE
+
+    def certificate(self) -> Certificate:
+        """How far each component can be trusted, judged without a truth."""
+        if self.residuals is None or self.orthonormality_error is None:
+            raise LapwingError("this representation holds no residuals to judge it by")
+        one_step_values = 1.0 - self.mu
+        if self.encoder.dim > self.dim:
+            following: float | None = float(one_step_values[self.dim])
+        else:
+            following = None if self.next_mu is None else 1.0 - self.next_mu
+        return certify(
+            one_step_values[: self.dim],
+            self.residuals[: self.dim],
+            self.orthonormality_error,
+            self.tolerance,
+            following,
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write ``model.safetensors`` and ``model.json`` into a folder; each file is replaced whole or not at all."""
+        folder = Path(path)
+        if folder.exists() and not folder.is_dir():
+            raise LapwingError(f"{folder} is a file; choose a folder")
+        arrays = {f"encoder.{name}": array for name, array in self.encoder.arrays().items()} | {"mu": self.mu}
+        if self.residuals is not None:
+            arrays["residuals"] = self.residuals
+        contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        with replaced_file(folder / WEIGHTS) as temporary:
+            save_file(contiguous, temporary)
+            checksum = zlib.crc32(temporary.read_bytes())
+        write_json(folder / MANIFEST, self._manifest(checksum))
+        return folder
+
+    def _manifest(self, checksum: int) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "dim": self.dim,
+            "definition": str(self.definition),
+            "eigenvalues": self.eigenvalues.tolist(),
+            "exact": self.exact,
+            "orthonormality_error": self.orthonormality_error,
+            "next_mu": self.next_mu,
+            "encoder": {"kind": self.encoder.kind, "config": self.encoder.config()},
+            "checksum": checksum,
+            "metadata": self.metadata,
+        }
+
+    def __repr__(self) -> str:
+        """One line: of what, how many components, and which eigenvalues."""
+        name = (self.metadata.get("world") or {}).get("name", "?")
+        kind = "exact" if self.exact else "from data"
+        values = ", ".join(f"{value:.4g}" for value in self.eigenvalues[:4])
+        more = ", ..." if self.dim > 4 else ""
+        return (
+            f"LaplacianRepresentation({name}, {kind}, dim={self.dim}, {self.definition} eigenvalues [{values}{more}])"
+        )
+
+
+def load(path: str | Path) -> LaplacianRepresentation:
+    """Read a representation that :meth:`LaplacianRepresentation.save` wrote; no code in the files is run."""
+    folder = Path(path)
+    if (folder / "trajectories.json").is_file() and not (folder / MANIFEST).exists():
+        raise LapwingError(f"{folder} holds trajectories, not a representation; read it with Trajectories.load")
+    manifest = read_manifest(folder / MANIFEST, FORMAT, VERSION)
+    arrays = _load_arrays(folder / WEIGHTS, manifest.get("checksum"))
+    try:
+        encoder_arrays = {name.removeprefix("encoder."): a for name, a in arrays.items() if name.startswith("encoder.")}
+        encoder = _encoder_class(manifest["encoder"]["kind"]).from_parts(manifest["encoder"]["config"], encoder_arrays)
+        return LaplacianRepresentation(
+            encoder=encoder,
+            mu=arrays["mu"].astype(np.float64),
+            dim=int(manifest["dim"]),
+            definition=parse_definition(str(manifest["definition"])),
+            exact=bool(manifest["exact"]),
+            residuals=arrays.get("residuals"),
+            orthonormality_error=manifest.get("orthonormality_error"),
+            next_mu=manifest.get("next_mu"),
+            metadata=dict(manifest.get("metadata") or {}),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, LapwingError):
+            raise
+        raise LapwingError(f"{folder / MANIFEST} lacks or garbles a field ({error}); the file is damaged") from error
+
+
+def _load_arrays(path: Path, checksum: Any) -> dict[str, NDArray[Any]]:
+    if not path.is_file():
+        raise LapwingError(f"{path} does not exist, though {MANIFEST} does; copy the whole folder")
+    if zlib.crc32(path.read_bytes()) != checksum:
+        raise LapwingError(f"{path} is damaged or belongs to another {MANIFEST}: checksums differ")
+    try:
+        return load_file(path)
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise LapwingError(f"{path} is not a safetensors file: {error}") from error
+
+
+def _encoder_class(kind: Any) -> Any:
+    if kind not in ENCODER_HOMES:
+        raise LapwingError(f"this representation uses an encoder of kind {kind!r}, unknown here; update lapwing")
+    module, name = ENCODER_HOMES[kind].split(":")
+    return getattr(importlib.import_module(module), name)

@@ -1,0 +1,1 @@
+"""The exact side, in float64: operators, eigensolvers, clusters, Rayleigh-Ritz."""

@@ -1,0 +1,46 @@
+"""Rules that make eigenvectors comparable: which eigenvalues count as one, and which sign a vector has."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+EXACT_TOLERANCE = 1e-6
+DATA_TOLERANCE = 1e-2
+ABSOLUTE_TOLERANCE = 1e-12
+
+
+def group_degenerate(eigenvalues: ArrayLike, tolerance: float) -> list[range]:
+    """Group ascending one-step eigenvalues into clusters that span at most ``tolerance`` of their largest member.
+
+    A cluster is measured from its first member, not link by link, so that a dense spectrum does not merge into one.
+
+    Example:
+        >>> group_degenerate([0.0, 0.1, 0.1, 0.3], 1e-6)
+        [range(0, 1), range(1, 3), range(3, 4)]
+    """
+    values = np.asarray(eigenvalues, dtype=np.float64)
+    clusters: list[range] = []
+    start = 0
+    for position in range(1, len(values) + 1):
+        if position < len(values):
+            width = values[position] - values[start]
+            if width <= tolerance * abs(values[position]) + ABSOLUTE_TOLERANCE:
+                continue
+        clusters.append(range(start, position))
+        start = position
+    return clusters
+
+
+def canonical_signs(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Turn each column so that its entry of largest magnitude is positive; the first of equals decides.
+
+    Example:
+        >>> canonical_signs(np.array([[-2.0, 1.0], [1.0, -1.0]]))
+        array([[ 2.,  1.],
+               [-1., -1.]])
+    """
+    magnitude = np.abs(vectors)
+    # Entries equal up to rounding are equal: symmetric worlds have many.
+    largest = magnitude >= magnitude.max(axis=0) * (1.0 - 1e-6)
+    first = np.argmax(largest, axis=0)
+    signs = np.sign(vectors[first, np.arange(vectors.shape[1])])
+    return vectors * np.where(signs == 0, 1.0, signs)

@@ -1,0 +1,98 @@
+"""The smallest eigenpairs of ``I - S`` for symmetric S: dense for small, shift-invert Lanczos for large."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.sparse import csr_array, eye_array
+from scipy.sparse.linalg import LinearOperator, SuperLU, eigsh, splu
+
+from lapwing.errors import LapwingError
+
+DENSE_LIMIT = 1500
+DENSE_LIMIT_FILLED = 6000
+FILLED_SHARE = 0.05
+# Just below the spectrum: close enough to tell eigenvalues of 1e-6 apart, far enough not to be singular.
+SHIFT = -1e-6
+ROUNDING = 1e-14
+
+Say = Callable[[str], None]
+
+
+class Eigenpairs(NamedTuple):
+    """Ascending eigenvalues of I - S, orthonormal eigenvectors as columns, and residual norms."""
+
+    values: NDArray[np.float64]
+    vectors: NDArray[np.float64]
+    residuals: NDArray[np.float64]
+
+
+def smallest_eigenpairs(symmetric: csr_array, count: int, say: Say | None = None) -> Eigenpairs:
+    """The ``count`` smallest eigenpairs of I - S.
+
+    Args:
+        symmetric: S, sparse, symmetric, with eigenvalues at most 1.
+        count: how many pairs.
+        say: called with a few words when a long stage begins.
+    """
+    size = symmetric.shape[0]
+    if not 1 <= count <= size:
+        raise LapwingError(f"asked for {count} eigenvectors of {size} states; ask for 1 to {size}")
+    laplacian = csr_array(eye_array(size) - symmetric)
+    filled = laplacian.nnz > FILLED_SHARE * size**2 and size <= DENSE_LIMIT_FILLED
+    if size <= DENSE_LIMIT or filled:
+        values, vectors = eigh(laplacian.toarray(), subset_by_index=[0, count - 1])
+    elif count > size // 4:
+        raise LapwingError(
+            f"{count} of {size} eigenvectors are too many for a sparse solver; ask for at most {size // 4}"
+        )
+    else:
+        values, vectors = _shift_invert(laplacian, count, say or (lambda _: None))
+    values = np.where(np.abs(values) < ROUNDING, 0.0, values)
+    residuals = np.linalg.norm(laplacian @ vectors - vectors * values, axis=0)
+    return Eigenpairs(values, vectors, residuals)
+
+
+def _shift_invert(laplacian: csr_array, count: int, say: Say) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    size = laplacian.shape[0]
+    say(f"factorising {size:,} states")
+    # I - S - SHIFT is positive definite, so pivots stay on the diagonal and the fill stays that of Cholesky.
+    factor: SuperLU = splu(
+        csr_array(laplacian - SHIFT * eye_array(size)).tocsc(),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )
+    inverse = LinearOperator((size, size), matvec=factor.solve, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(size)
+    say(f"Lanczos for {count} eigenvectors")
+    values, vectors = eigsh(laplacian, k=count, sigma=SHIFT, OPinv=inverse, v0=start)
+    order = np.argsort(values)
+    return _with_missed_copies(values[order], vectors[:, order], factor, say)
+
+
+def _with_missed_copies(
+    values: NDArray[np.float64], vectors: NDArray[np.float64], factor: SuperLU, say: Say
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Lanczos can miss copies of a repeated eigenvalue: look in the complement until nothing smaller is left there."""
+    size, count = vectors.shape
+    start = np.random.default_rng(1).standard_normal(size)
+    say("checking that no repeated eigenvalue was missed")
+    for _ in range(count):
+        basis = vectors
+
+        def complement(x: NDArray[np.float64], basis: NDArray[np.float64] = basis) -> NDArray[np.float64]:
+            y = factor.solve(x - basis @ (basis.T @ x))
+            return y - basis @ (basis.T @ y)
+
+        outside = LinearOperator((size, size), matvec=complement, dtype=np.float64)
+        inverse_value, vector = eigsh(outside, k=1, which="LA", v0=start, tol=1e-6)
+        value = SHIFT + 1.0 / float(inverse_value[0])
+        if value >= values[-1] - 1e-9 * max(abs(values[-1]), 1e-6):
+            return values, vectors
+        place = int(np.searchsorted(values, value))
+        values = np.insert(values, place, value)[:count]
+        vectors = np.insert(vectors, place, vector[:, 0], axis=1)[:, :count]
+    raise LapwingError("the sparse solver kept finding missed eigenvectors; ask for fewer components")
