@@ -7,38 +7,84 @@ from lapwing.environments.registration import register_worlds
 
 __version__ = "0.1.0"
 
-# Each public name and the module it lives in. Loaded on first use, so that `lapwing --help` answers at once.
-_HOMES = {
-    "BoxWorld": "environments.box",
-    "GridWorld": "environments.grid",
-    "Layout": "environments.layouts",
-    "make_world": "environments.registry",
-    "world_names": "environments.registry",
-    "perfect_maze": "environments.rules",
-    "room": "environments.rules",
-    "rooms": "environments.rules",
-    "LapwingError": "errors",
-}
-
 __all__ = [
     "BoxWorld",
     "GridWorld",
+    "LaplacianRepresentation",
     "LapwingError",
+    "LapwingWarning",
     "Layout",
+    "Operator",
+    "Trajectories",
+    "audit",
+    "collect",
+    "counting_score",
+    "from_arrays",
+    "from_minari",
+    "geometric",
+    "load",
     "make_world",
+    "one_step",
+    "operator",
     "perfect_maze",
+    "rayleigh_ritz",
     "room",
     "rooms",
+    "score",
+    "solve",
+    "successor",
+    "truncated",
     "world_names",
 ]
 
+# The module each public name lives in. Loaded on first use, so that `lapwing --help` answers at once.
+_HOMES = {
+    "BoxWorld": "environments.box",
+    "GridWorld": "environments.grid",
+    "LaplacianRepresentation": "representation",
+    "LapwingError": "errors",
+    "LapwingWarning": "errors",
+    "Layout": "environments.layouts",
+    "Operator": "spectral.operators",
+    "Trajectories": "trajectories.container",
+    "audit": "trajectories.audit",
+    "collect": "trajectories.collect",
+    "counting_score": "evaluation.score",
+    "from_arrays": "trajectories.sources",
+    "from_minari": "trajectories.sources",
+    "geometric": "definitions",
+    "load": "representation",
+    "make_world": "environments.registry",
+    "one_step": "definitions",
+    "operator": "exact",
+    "perfect_maze": "environments.rules",
+    "rayleigh_ritz": "spectral.ritz",
+    "room": "environments.rules",
+    "rooms": "environments.rules",
+    "score": "evaluation.score",
+    "solve": "exact",
+    "successor": "definitions",
+    "truncated": "definitions",
+    "world_names": "environments.registry",
+}
+
 if TYPE_CHECKING:
+    from lapwing.definitions import geometric, one_step, successor, truncated
     from lapwing.environments.box import BoxWorld
     from lapwing.environments.grid import GridWorld
     from lapwing.environments.layouts import Layout
     from lapwing.environments.registry import make_world, world_names
     from lapwing.environments.rules import perfect_maze, room, rooms
-    from lapwing.errors import LapwingError
+    from lapwing.errors import LapwingError, LapwingWarning
+    from lapwing.evaluation.score import counting_score, score
+    from lapwing.exact import operator, solve
+    from lapwing.representation import LaplacianRepresentation, load
+    from lapwing.spectral.operators import Operator
+    from lapwing.spectral.ritz import rayleigh_ritz
+    from lapwing.trajectories.audit import audit
+    from lapwing.trajectories.collect import collect
+    from lapwing.trajectories.container import Trajectories
+    from lapwing.trajectories.sources import from_arrays, from_minari
 
 register_worlds()
 

@@ -12,6 +12,7 @@ from lapwing.definitions import Definition, one_step, parse_definition
 from lapwing.encoders.cosine import CosineEncoder
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.environments.box import BoxWorld
+from lapwing.environments.descriptions import describe_world
 from lapwing.environments.grid import GridWorld, ObservationMode
 from lapwing.environments.layouts import Layout
 from lapwing.environments.registry import make_world
@@ -25,7 +26,6 @@ from lapwing.spectral.operators import (
     operator_from_trajectories,
     operator_from_world,
 )
-from lapwing.trajectories.collect import describe_world
 from lapwing.trajectories.container import Trajectories
 
 EXTRA_PAIRS = 6

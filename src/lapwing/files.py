@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import tempfile
-import zipfile
 import zlib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
@@ -59,11 +58,14 @@ def replaced_directory(path: Path, marker: str, members: Collection[str]) -> Ite
         temporary.chmod(0o755)
         if path.is_dir():
             old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-            path.replace(old)
             try:
+                path.replace(old)
                 temporary.replace(path)
             except OSError:
-                old.replace(path)
+                if path.exists():
+                    old.rmdir()
+                else:
+                    old.replace(path)
                 raise
             shutil.rmtree(old)
         else:
@@ -119,13 +121,13 @@ def read_manifest(path: Path, format_name: str, newest: int) -> dict[str, Any]:
 def read_array(path: Path, *, mmap: bool = False, checksum: int | None = None) -> NDArray[Any]:
     """Read an ``.npy`` file that holds plain numbers; pickled objects are refused."""
     try:
-        array: Any = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile, MemoryError) as error:
+        if mmap:
+            return npy_format.open_memmap(path, mode="r")
+        with path.open("rb") as stream:
+            array: NDArray[Any] = npy_format.read_array(stream, allow_pickle=False)
+    except Exception as error:  # a damaged header fails in NumPy's depths in too many ways to list
         raise LapwingError(f"cannot read {path}: {error}; the file is missing, damaged or not one of ours") from error
-    if not isinstance(array, np.ndarray):
-        array.close()
-        raise LapwingError(f"{path} is an archive, not one array; it is not one of ours")
-    if checksum is not None and not mmap and crc32(array) != checksum:
+    if checksum is not None and crc32(array) != checksum:
         raise LapwingError(f"{path} is damaged: its checksum does not match the manifest; restore it from a copy")
     return array
 

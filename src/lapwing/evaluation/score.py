@@ -130,9 +130,15 @@ def relative_errors(estimates: ArrayLike, truth: ArrayLike) -> NDArray[np.float6
     return np.where(nonzero, np.abs(guesses - exact) / np.where(nonzero, np.abs(exact), 1.0), np.nan)
 
 
-def counting_score(data: Trajectories, truth: LaplacianRepresentation, *, tolerance: float | None = None) -> Score:
+def counting_score(
+    data: Trajectories,
+    truth: LaplacianRepresentation,
+    *,
+    tolerance: float | None = None,
+    definition: Definition | str | None = None,
+) -> Score:
     """The yardstick: the score that counting transitions and diagonalising reaches on the same data."""
-    return score(solve(data, truth.dim), truth, tolerance=tolerance)
+    return score(solve(data, truth.dim), truth, tolerance=tolerance, definition=definition)
 
 
 def _support(

@@ -75,11 +75,12 @@ def certify(
             if i == len(eigenvalues):
                 break
             gaps[i] = min(eigenvalues[i] - below, above - eigenvalues[i])
-            far = residuals[i] > LARGEST_ANGLE * gaps[i]
-            if not np.isfinite(residuals[i]) or far or orthonormality_error > LARGEST_GRAM_ERROR:
-                verdicts[i] = NOT_CONVERGED
-            else:
+            # Written so that a NaN anywhere counts as not converged.
+            near = np.isfinite(residuals[i]) and residuals[i] <= LARGEST_ANGLE * gaps[i]
+            if near and orthonormality_error <= LARGEST_GRAM_ERROR:
                 verdicts[i] = DEGENERATE if len(cluster) > 1 else TRUSTED
+            else:
+                verdicts[i] = NOT_CONVERGED
     with np.errstate(divide="ignore", invalid="ignore"):
         bounds = np.where(np.isinf(gaps), 0.0, residuals / gaps)
     return Certificate(eigenvalues, residuals, gaps, bounds, orthonormality_error, tolerance, tuple(verdicts))

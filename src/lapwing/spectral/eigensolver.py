@@ -14,7 +14,7 @@ from lapwing.errors import LapwingError
 DENSE_LIMIT = 1500
 DENSE_LIMIT_FILLED = 6000
 FILLED_SHARE = 0.05
-# Just below the spectrum: close enough to tell eigenvalues of 1e-6 apart, far enough not to be singular.
+# Just below the spectrum, which begins at 0 or above: close enough to tell eigenvalues of 1e-6 apart, far enough not to be singular.
 SHIFT = -1e-6
 ROUNDING = 1e-14
 
@@ -29,38 +29,45 @@ class Eigenpairs(NamedTuple):
     residuals: NDArray[np.float64]
 
 
-def smallest_eigenpairs(symmetric: csr_array, count: int, say: Say | None = None) -> Eigenpairs:
+def smallest_eigenpairs(
+    symmetric: csr_array, count: int, say: Say | None = None, *, largest_mu: float = 1.0
+) -> Eigenpairs:
     """The ``count`` smallest eigenpairs of I - S.
 
     Args:
-        symmetric: S, sparse, symmetric, with eigenvalues at most 1.
+        symmetric: S, sparse, symmetric.
         count: how many pairs.
         say: called with a few words when a long stage begins.
+        largest_mu: no eigenvalue of S exceeds this; 1 for every S in the inner product of its stationary rho.
     """
     size = symmetric.shape[0]
     if not 1 <= count <= size:
         raise LapwingError(f"asked for {count} eigenvectors of {size} states; ask for 1 to {size}")
     laplacian = csr_array(eye_array(size) - symmetric)
-    filled = laplacian.nnz > FILLED_SHARE * size**2 and size <= DENSE_LIMIT_FILLED
-    if size <= DENSE_LIMIT or filled:
+    # A matrix that is nearly full, or a good part of all eigenvectors, is no job for a sparse solver.
+    heavy = laplacian.nnz > FILLED_SHARE * size**2 or count > size // 4
+    if size <= DENSE_LIMIT or (heavy and size <= DENSE_LIMIT_FILLED):
         values, vectors = eigh(laplacian.toarray(), subset_by_index=[0, count - 1])
     elif count > size // 4:
         raise LapwingError(
             f"{count} of {size} eigenvectors are too many for a sparse solver; ask for at most {size // 4}"
         )
     else:
-        values, vectors = _shift_invert(laplacian, count, say or (lambda _: None))
+        shift = SHIFT - max(largest_mu - 1.0, 0.0)
+        values, vectors = _shift_invert(laplacian, count, shift, say or (lambda _: None))
     values = np.where(np.abs(values) < ROUNDING, 0.0, values)
     residuals = np.linalg.norm(laplacian @ vectors - vectors * values, axis=0)
     return Eigenpairs(values, vectors, residuals)
 
 
-def _shift_invert(laplacian: csr_array, count: int, say: Say) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _shift_invert(
+    laplacian: csr_array, count: int, shift: float, say: Say
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     size = laplacian.shape[0]
     say(f"factorising {size:,} states")
-    # I - S - SHIFT is positive definite, so pivots stay on the diagonal and the fill stays that of Cholesky.
+    # I - S - shift is positive definite, so pivots stay on the diagonal and the fill stays that of Cholesky.
     factor: SuperLU = splu(
-        csr_array(laplacian - SHIFT * eye_array(size)).tocsc(),
+        csr_array(laplacian - shift * eye_array(size)).tocsc(),
         permc_spec="MMD_AT_PLUS_A",
         diag_pivot_thresh=0.0,
         options={"SymmetricMode": True},
@@ -68,13 +75,13 @@ def _shift_invert(laplacian: csr_array, count: int, say: Say) -> tuple[NDArray[n
     inverse = LinearOperator((size, size), matvec=factor.solve, dtype=np.float64)
     start = np.random.default_rng(0).standard_normal(size)
     say(f"Lanczos for {count} eigenvectors")
-    values, vectors = eigsh(laplacian, k=count, sigma=SHIFT, OPinv=inverse, v0=start)
+    values, vectors = eigsh(laplacian, k=count, sigma=shift, OPinv=inverse, v0=start)
     order = np.argsort(values)
-    return _with_missed_copies(values[order], vectors[:, order], factor, say)
+    return _with_missed_copies(values[order], vectors[:, order], factor, shift, say)
 
 
 def _with_missed_copies(
-    values: NDArray[np.float64], vectors: NDArray[np.float64], factor: SuperLU, say: Say
+    values: NDArray[np.float64], vectors: NDArray[np.float64], factor: SuperLU, shift: float, say: Say
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Lanczos can miss copies of a repeated eigenvalue: look in the complement until nothing smaller is left there."""
     size, count = vectors.shape
@@ -89,7 +96,7 @@ def _with_missed_copies(
 
         outside = LinearOperator((size, size), matvec=complement, dtype=np.float64)
         inverse_value, vector = eigsh(outside, k=1, which="LA", v0=start, tol=1e-6)
-        value = SHIFT + 1.0 / float(inverse_value[0])
+        value = shift + 1.0 / float(inverse_value[0])
         if value >= values[-1] - 1e-9 * max(abs(values[-1]), 1e-6):
             return values, vectors
         place = int(np.searchsorted(values, value))

@@ -10,9 +10,9 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
 from lapwing.definitions import Definition
+from lapwing.environments.descriptions import describe_world
 from lapwing.environments.grid import GridWorld
 from lapwing.errors import LapwingError
-from lapwing.trajectories.collect import describe_world
 from lapwing.trajectories.container import Trajectories
 
 MAX_DENSE_STATES = 6000
@@ -51,6 +51,11 @@ class Operator:
         scaled = diags_array(root) @ self.matrix @ diags_array(1.0 / root)
         return csr_array((scaled + scaled.T) / 2.0)
 
+    def largest_possible_mu(self) -> float:
+        """A bound on the eigenvalues of :meth:`symmetrised`: 1 where rho is stationary, more where it is not."""
+        # (P + P*)/2 is similar to it and non-negative, so its largest row sum bounds its eigenvalues.
+        return (1.0 + float((self.matrix.T @ self.rho / self.rho).max())) / 2.0
+
     def num_components(self) -> int:
         """How many parts the states fall into that no step joins."""
         return int(connected_components(self.matrix, directed=False)[0])
@@ -87,6 +92,11 @@ def operator_from_trajectories(data: Trajectories) -> Operator:
 
     With counts N the symmetrised flow is (N + N^T)/2; its row sums are rho, so P is reversible and keeps constants.
     """
+    return operator_and_rows(data)[0]
+
+
+def operator_and_rows(data: Trajectories) -> tuple[Operator, NDArray[np.int64]]:
+    """The counting estimate, and the row of ``data.observations`` that each of its states is."""
     counts = data.counts()
     flow = csr_array((counts + counts.T) / 2.0)
     degree = np.asarray(flow.sum(axis=1)).ravel()
@@ -95,7 +105,7 @@ def operator_from_trajectories(data: Trajectories) -> Operator:
     matrix = csr_array(diags_array(1.0 / degree[seen]) @ flow)
     metadata = {**data.metadata, "transitions": data.num_transitions, "episodes": data.num_episodes}
     observations = np.asarray(data.observations[seen])
-    return Operator(matrix, degree[seen] / degree.sum(), observations, exact=False, metadata=metadata)
+    return Operator(matrix, degree[seen] / degree.sum(), observations, exact=False, metadata=metadata), seen
 
 
 def laplacian(operator: Operator, definition: Definition) -> NDArray[np.float64]:
@@ -137,10 +147,20 @@ def stationary_distribution(matrix: csr_array) -> NDArray[np.float64]:
             "all reach one another); pass rho='uniform' or your own weights"
         )
     balance = csr_array(eye_array(count) - matrix.T).tocsc()
-    # One state's weight is fixed to 1 and the others follow; any one equation is redundant.
-    rest = splu(balance[:-1, :-1]).solve(-balance[:-1, [-1]].toarray().ravel())
-    weights = np.append(rest, 1.0)
-    return weights / weights.sum()
+    # One state's weight is fixed to 1 and the others follow; any one equation is redundant. It must be a heavy state,
+    # which long discounted visits find: beside a light one the others drown in rounding.
+    visits = splu((balance + 1e-10 * eye_array(count)).tocsc()).solve(np.ones(count))
+    anchor = int(np.argmax(visits))
+    others = np.delete(np.arange(count), anchor)
+    weights = np.ones(count)
+    weights[others] = splu(balance[others][:, others].tocsc()).solve(-balance[others][:, [anchor]].toarray().ravel())
+    weights /= weights.sum()
+    if not weights.min() > np.finfo(np.float64).tiny:
+        raise LapwingError(
+            "some states are visited so rarely that their stationary weight is lost in rounding; "
+            "pass rho='uniform' or your own weights"
+        )
+    return weights
 
 
 def _weights(matrix: csr_array, rho: ArrayLike | str | None) -> NDArray[np.float64]:
@@ -158,8 +178,10 @@ def _weights(matrix: csr_array, rho: ArrayLike | str | None) -> NDArray[np.float
 
 
 def _checked_matrix(matrix: ArrayLike | sparray | spmatrix) -> csr_array:
+    if np.iscomplexobj(matrix):
+        raise LapwingError("a transition matrix holds probabilities; this one holds complex numbers")
     try:
-        checked = csr_array(matrix, dtype=np.float64)
+        checked = csr_array(matrix, dtype=np.float64, copy=True)
     except (TypeError, ValueError) as error:
         raise LapwingError(f"this is not a matrix of numbers: {error}") from error
     if checked.ndim != 2 or checked.shape[0] != checked.shape[1] or checked.shape[0] == 0:
@@ -174,4 +196,6 @@ def _checked_matrix(matrix: ArrayLike | sparray | spmatrix) -> csr_array:
             f"row {row} of the transition matrix sums to {sums[row]:.6g}, not to 1 ({int(wrong.sum())} such row(s)); "
             "divide each row by its sum"
         )
-    return checked
+    # A stored zero would pass for a step that joins two states.
+    checked.eliminate_zeros()
+    return csr_array(diags_array(1.0 / sums) @ checked)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 
 from lapwing.errors import LapwingError
-from lapwing.spectral.operators import Operator, operator_from_trajectories
+from lapwing.spectral.operators import Operator, operator_and_rows
 from lapwing.trajectories.container import Trajectories
 
 Functions = Callable[[NDArray[Any]], ArrayLike] | ArrayLike
@@ -66,10 +66,10 @@ def quadratic_forms(
     """``<u_j, u_k>`` and ``<u_j, P u_k>`` symmetrised, under the data's own distribution, both ends of a step alike."""
     if isinstance(data, Trajectories) and not data.has_table:
         return _forms_over_pairs(functions, data)
-    operator = data if isinstance(data, Operator) else operator_from_trajectories(data)
-    if not callable(functions) and isinstance(data, Trajectories):
-        # Values are given per row of the table, of which the operator keeps the visited ones.
-        functions = _checked_values(np.asarray(functions), len(data.observations))[np.unique(np.asarray(data.ids))]
+    operator, rows = (data, None) if isinstance(data, Operator) else operator_and_rows(data)
+    if not callable(functions) and rows is not None:
+        # Values are given per row of the table, of which the operator keeps those with a transition.
+        functions = _checked_values(np.asarray(functions), len(data.observations))[rows]
     given = functions(operator.observations) if callable(functions) else functions
     values = _checked_values(np.asarray(given, dtype=np.float64), operator.num_states)
     weighted = values * operator.rho[:, None]

@@ -9,6 +9,7 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import ArrayLike
 
 from lapwing.environments.box import BoxWorld
+from lapwing.environments.descriptions import describe_world
 from lapwing.environments.grid import GridWorld, ObservationMode
 from lapwing.environments.layouts import Layout
 from lapwing.environments.registry import World, make_world
@@ -69,26 +70,13 @@ def collect(
     length = DEFAULT_EPISODE_LENGTH if episode_length is None else episode_length
     lengths = draw_lengths(steps, length, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,))))
     table = world.observations() if isinstance(world, GridWorld) else None
-    metadata = {"world": describe_world(world), "steps": steps, "seed": seed, "episode_length": length}
+    metadata = {"world": describe_world(world), "steps": steps, "seed": seed}
+    metadata["episode_length"] = length if isinstance(length, int) else list(length)
     table_policy = isinstance(world, GridWorld) and world.policy is not None
     metadata["policy"] = "callable" if callable(policy) else "table" if table_policy else "uniform"
     with TrajectoryBuilder(out, table=table, tabulate=False) as builder:
         collect_own_world(world, builder, lengths, seed, policy if callable(policy) else None, progress)
         return builder.finish(metadata)
-
-
-def describe_world(world: World) -> dict[str, Any]:
-    """What is needed to draw or make a world again, as JSON types."""
-    if isinstance(world, BoxWorld):
-        return {"kind": "box", "name": world.name, "sides": list(world.sides), "step": world.step}
-    return {
-        "kind": "grid",
-        "name": world.name,
-        "layout": world.layout.to_text(),
-        "observation": world.observation,
-        "slip": world.slip,
-        "policy": None if world.policy is None else world.policy.tolist(),
-    }
 
 
 def _whole_number(name: str, value: Any) -> int:
