@@ -1,0 +1,26 @@
+"""Fixtures shared by all tests."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+AUTHORS_LAYOUTS = Path(__file__).resolve().parents[2] / "shared" / "layouts"
+
+# The same examples on every run and every machine, and nothing written into the work tree.
+settings.register_profile("lapwing", derandomize=True, deadline=None, database=None)
+settings.load_profile("lapwing")
+
+
+@pytest.fixture(autouse=True)
+def no_layouts_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A developer's own ``LAPWING_LAYOUTS`` must not change what the tests see."""
+    monkeypatch.delenv("LAPWING_LAYOUTS", raising=False)
+
+
+@pytest.fixture
+def authors_layouts() -> Path:
+    """The folder of the authors' layouts, which are not ours to ship: tests that need it skip where it is absent."""
+    if not AUTHORS_LAYOUTS.is_dir():
+        pytest.skip(f"the authors' layouts are not at {AUTHORS_LAYOUTS}")
+    return AUTHORS_LAYOUTS
