@@ -14,14 +14,19 @@ __all__ = [
     "LapwingError",
     "LapwingWarning",
     "Layout",
+    "Learner",
     "Operator",
     "Trajectories",
+    "allo",
     "audit",
     "collect",
     "counting_score",
     "from_arrays",
     "from_minari",
+    "gdo",
     "geometric",
+    "ggdo",
+    "learn",
     "load",
     "make_world",
     "one_step",
@@ -45,14 +50,19 @@ _HOMES = {
     "LapwingError": "errors",
     "LapwingWarning": "errors",
     "Layout": "environments.layouts",
+    "Learner": "learning",
     "Operator": "spectral.operators",
     "Trajectories": "trajectories.container",
+    "allo": "objectives",
     "audit": "trajectories.audit",
     "collect": "trajectories.collect",
     "counting_score": "evaluation.score",
     "from_arrays": "trajectories.sources",
     "from_minari": "trajectories.sources",
+    "gdo": "objectives",
     "geometric": "definitions",
+    "ggdo": "objectives",
+    "learn": "learning",
     "load": "representation",
     "make_world": "environments.registry",
     "one_step": "definitions",
@@ -78,6 +88,8 @@ if TYPE_CHECKING:
     from lapwing.errors import LapwingError, LapwingWarning
     from lapwing.evaluation.score import counting_score, score
     from lapwing.exact import operator, solve
+    from lapwing.learning import Learner, learn
+    from lapwing.objectives import allo, gdo, ggdo
     from lapwing.representation import LaplacianRepresentation, load
     from lapwing.spectral.operators import Operator
     from lapwing.spectral.ritz import rayleigh_ritz

@@ -16,8 +16,10 @@ from lapwing.environments.registry import World, layout_files, make_world, world
 from lapwing.errors import LapwingError
 from lapwing.evaluation.score import counting_score, score
 from lapwing.exact import solve
-from lapwing.files import read_array, replaced_file
+from lapwing.files import read_array, read_manifest, replaced_file
+from lapwing.representation import FORMAT as MODEL_FORMAT
 from lapwing.representation import MANIFEST as MODEL_MANIFEST
+from lapwing.representation import VERSION as MODEL_VERSION
 from lapwing.representation import LaplacianRepresentation, load
 from lapwing.trajectories.audit import audit
 from lapwing.trajectories.collect import Source, collect
@@ -100,6 +102,8 @@ def run_solve(words: Solve) -> None:
     """Solve exactly (or by counting) and write model, spectrum and pictures."""
     definition = parse_definition(words.definition)
     source, label = _solvable(words)
+    out = words.out or Path("runs") / f"solve-{_file_name(label)}"
+    _refuse_foreign(out)
     with terminal.spinner(f"solving {label}") as say:
         model = solve(
             source,
@@ -112,7 +116,6 @@ def run_solve(words: Solve) -> None:
             layouts=words.layouts,
             say=say,
         )
-        out = words.out or Path("runs") / f"solve-{_file_name(label)}"
         written = _write_solution(model, out)
     certificate = model.certificate()
     table = _spectrum_rows(model)
@@ -173,10 +176,20 @@ def _collection_source(words: Collect) -> tuple[Source, str]:
 def _solvable(words: Solve) -> tuple[Any, str]:
     path = Path(words.source)
     if (path / DATA_MANIFEST).is_file():
-        return Trajectories.load(path), path.name
+        return Trajectories.load(path), path.resolve().name
     if path.suffix == ".npy":
         return read_array(path), path.stem
     return words.source, words.source
+
+
+def _refuse_foreign(out: Path) -> None:
+    """An error, before any work is done, if ``out`` is a file or a folder of something else."""
+    if out.exists() and not out.is_dir():
+        raise LapwingError(f"{out} is a file; choose a folder")
+    if out.is_dir() and any(out.iterdir()):
+        if not (out / MODEL_MANIFEST).exists():
+            raise LapwingError(f"{out} holds other files and no {MODEL_MANIFEST}; choose an empty or new folder")
+        read_manifest(out / MODEL_MANIFEST, MODEL_FORMAT, MODEL_VERSION)
 
 
 def _write_solution(model: LaplacianRepresentation, out: Path) -> list[Path]:

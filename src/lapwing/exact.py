@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
 from lapwing.definitions import Definition, one_step, parse_definition
@@ -55,6 +55,7 @@ def operator(
         11
     """
     if isinstance(source, Operator):
+        _refuse_options(source, observation=observation, slip=slip, policy=policy, rho=rho)
         return source
     if isinstance(source, Trajectories):
         _refuse_options(source, observation=observation, slip=slip, policy=policy, rho=rho)
@@ -88,7 +89,7 @@ def solve(
     layouts: str | Path | None = None,
     say: Say | None = None,
 ) -> LaplacianRepresentation:
-    """The exact Laplacian representation; of trajectories, the counting estimate.
+    """The exact Laplacian representation, which solves the paper's Eq. 1; of trajectories, the counting estimate.
 
     Args:
         source: as for :func:`operator`, or a :class:`BoxWorld`, whose closed form is returned.
@@ -106,12 +107,12 @@ def solve(
         array([0.    , 0.1833, 0.4622])
     """
     chosen = parse_definition(definition) if isinstance(definition, str) else definition or one_step()
-    if isinstance(dim, bool) or int(dim) != dim or dim < 1:
-        raise LapwingError(f"dim must be a whole number of at least 1, got {dim}")
+    dim = _checked_dim(dim)
     if isinstance(source, (str, Layout)):
         source = make_world(source, layouts=layouts)
     if isinstance(source, BoxWorld):
-        _refuse_options(source, slip=slip, policy=policy, rho=rho)
+        scaled = None if observation == "xy" else observation
+        _refuse_options(source, observation=scaled, slip=slip, policy=policy, rho=rho)
         return _solve_box(source, dim, chosen)
     built = operator(source, observation=observation, slip=slip, policy=policy, rho=rho)
     _say_if_disconnected(built)
@@ -136,17 +137,19 @@ def _pairs_with_whole_cluster(built: Operator, dim: int, say: Say | None) -> tup
     size = built.num_states
     if dim > size:
         raise LapwingError(f"dim={dim} is larger than the number of states, {size}; ask for at most {size}")
-    symmetric = built.symmetrised()
+    symmetric, largest_mu = built.symmetrised(), built.largest_possible_mu()
     count = min(size, dim + EXTRA_PAIRS)
     while True:
-        pairs = smallest_eigenpairs(symmetric, count, say)
-        ends = [
-            next(cluster.stop for cluster in group_degenerate(pairs.values, tolerance) if dim - 1 in cluster)
-            for tolerance in (EXACT_TOLERANCE, DATA_TOLERANCE)
-        ]
-        if max(ends) < count or count == size:
-            return pairs, max(ends)
+        pairs = smallest_eigenpairs(symmetric, count, say, largest_mu=largest_mu)
+        end = max(_end_of_cluster(pairs.values, dim, tolerance) for tolerance in (EXACT_TOLERANCE, DATA_TOLERANCE))
+        if end < count or count == size:
+            return pairs, end
         count = min(size, 2 * count)
+
+
+def _end_of_cluster(eigenvalues: NDArray[np.float64], dim: int, tolerance: float) -> int:
+    """One past the last member of the cluster that component number ``dim`` is in."""
+    return next(cluster.stop for cluster in group_degenerate(eigenvalues, tolerance) if dim - 1 in cluster)
 
 
 def _say_if_disconnected(built: Operator) -> None:
@@ -163,18 +166,31 @@ def _say_if_disconnected(built: Operator) -> None:
 
 def _solve_box(world: BoxWorld, dim: int, definition: Definition) -> LaplacianRepresentation:
     """The closed form: products of cosines (paper, Appendix "Abstract setting")."""
-    found = world.exact_modes(dim + EXTRA_PAIRS)
+    found = world.exact_modes(2 * dim + EXTRA_PAIRS)
+    # Infinitely many eigenvalues crowd at 1: a cluster that does not end here is completed no further than ``dim``.
+    ends = [_end_of_cluster(1.0 - found.mu, dim, tolerance) for tolerance in (EXACT_TOLERANCE, DATA_TOLERANCE)]
+    kept = max((end for end in ends if end < len(found.mu)), default=dim)
     return LaplacianRepresentation(
-        encoder=CosineEncoder(found.modes[:dim]),
-        mu=found.mu[:dim],
+        encoder=CosineEncoder(found.modes[:kept]),
+        mu=found.mu[:kept],
         dim=dim,
         definition=definition,
         exact=True,
-        residuals=np.zeros(dim),
+        residuals=np.zeros(kept),
         orthonormality_error=0.0,
-        next_mu=float(found.mu[dim]),
+        next_mu=float(found.mu[kept]),
         metadata={"world": describe_world(world), "method": "closed form", "reversible": True},
     )
+
+
+def _checked_dim(dim: Any) -> int:
+    try:
+        whole = 0 if isinstance(dim, (bool, str)) else int(dim)
+    except (TypeError, ValueError, OverflowError):
+        whole = 0
+    if whole < 1 or whole != dim:
+        raise LapwingError(f"dim must be a whole number of at least 1, got {dim!r}")
+    return whole
 
 
 def _refuse_options(source: Any, **options: Any) -> None:

@@ -23,16 +23,20 @@ VERSION = 1
 MANIFEST = "model.json"
 WEIGHTS = "model.safetensors"
 
+# Arrays that may come with a representation, one number per component.
+MEASURED = ("residuals", "operator_values", "angles", "mu_errors")
+
 # Where each kind of encoder lives; imported when a file asks for it.
 ENCODER_HOMES = {
     "lookup": "lapwing.encoders.lookup:LookupEncoder",
     "cosine": "lapwing.encoders.cosine:CosineEncoder",
+    "rotated": "lapwing.encoders.rotated:RotatedEncoder",
 }
 
 
 @dataclass(frozen=True, eq=False)
 class LaplacianRepresentation:
-    """The smallest eigenvectors of a graph Laplacian as functions of observations, and their eigenvalues.
+    """The smallest eigenvectors of a graph Laplacian as functions of observations, with eigenvalues (paper, Section 2).
 
     Args:
         encoder: from observations to components; it may hold more than ``dim`` so as to complete the last cluster
@@ -42,6 +46,10 @@ class LaplacianRepresentation:
         definition: in which Laplacian ``eigenvalues`` are given.
         exact: whether it comes from exact dynamics rather than data.
         residuals: ``|Lu - lambda u|`` per component of the encoder, where known.
+        operator_values: ``1 - f(mu)`` of the operator that residuals were measured with, where that is not the one-step
+            operator; the first eigenvalue beyond the components may follow.
+        angles: estimated sines of the angles to true eigenvectors, where they are known better than from residuals.
+        mu_errors: standard error of each mu, where it comes from data.
         orthonormality_error: largest ``|<u_j, u_k> - delta_jk|``, where known.
         next_mu: the first eigenvalue that the encoder does not hold, where known.
         metadata: how it was made, as JSON types.
@@ -53,6 +61,9 @@ class LaplacianRepresentation:
     definition: Definition = field(default_factory=one_step)
     exact: bool = False
     residuals: NDArray[np.float64] | None = None
+    operator_values: NDArray[np.float64] | None = None
+    angles: NDArray[np.float64] | None = None
+    mu_errors: NDArray[np.float64] | None = None
     orthonormality_error: float | None = None
     next_mu: float | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -64,6 +75,8 @@ class LaplacianRepresentation:
                 f"{self.mu.shape} eigenvalues and {self.encoder.dim} components do not make a representation "
                 f"of {self.dim} dimensions"
             )
+        if self.residuals is not None and self.residuals.shape != self.mu.shape:
+            raise LapwingError(f"{self.residuals.shape} residuals do not fit {self.mu.shape} eigenvalues")
 
     def transform(self, observations: ArrayLike) -> NDArray[np.floating[Any]]:
         """(n, ...) observations to (n, dim) components, ordered by eigenvalue, each with E[u^2] = 1."""
@@ -83,6 +96,16 @@ class LaplacianRepresentation:
         chosen = parse_definition(definition) if isinstance(definition, str) else definition
         return chosen.from_mu(self.mu[: self.dim])
 
+    def error_bars_in(self, definition: Definition | str) -> NDArray[np.float64]:
+        """(dim,) standard errors of :meth:`eigenvalues_in`, to first order; zero for exact dynamics."""
+        if self.mu_errors is None:
+            return np.zeros(self.dim)
+        chosen = parse_definition(definition) if isinstance(definition, str) else definition
+        mu = self.mu[: self.dim]
+        step = np.maximum(1e-4 * (1.0 - mu), 1e-9)
+        slopes = (chosen.from_mu(mu - step) - chosen.from_mu(mu)) / step
+        return np.abs(slopes) * self.mu_errors[: self.dim]
+
     @property
     def tolerance(self) -> float:
         """Relative width within which eigenvalues count as one: 1e-6 for exact dynamics, 1 % for data."""
@@ -92,32 +115,35 @@ class LaplacianRepresentation:
         """How far each component can be trusted, judged without a truth."""
         if self.residuals is None or self.orthonormality_error is None:
             raise LapwingError("this representation holds no residuals to judge it by")
-        one_step_values = 1.0 - self.mu
-        if self.encoder.dim > self.dim:
-            following: float | None = float(one_step_values[self.dim])
-        else:
-            following = None if self.next_mu is None else 1.0 - self.next_mu
-        return certify(
-            one_step_values[: self.dim],
-            self.residuals[: self.dim],
+        following = None if self.next_mu is None else 1.0 - self.next_mu
+        everything = certify(
+            1.0 - self.mu,
+            self.residuals,
             self.orthonormality_error,
             self.tolerance,
             following,
+            self.operator_values,
+            self.angles,
         )
+        return everything.first(self.dim)
 
     def save(self, path: str | Path) -> Path:
-        """Write ``model.safetensors`` and ``model.json`` into a folder; each file is replaced whole or not at all."""
+        """Write ``model.safetensors`` and ``model.json`` into a folder; nothing is replaced unless both can be."""
         folder = Path(path)
         if folder.exists() and not folder.is_dir():
             raise LapwingError(f"{folder} is a file; choose a folder")
         arrays = {f"encoder.{name}": array for name, array in self.encoder.arrays().items()} | {"mu": self.mu}
-        if self.residuals is not None:
-            arrays["residuals"] = self.residuals
-        contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        arrays |= {name: getattr(self, name) for name in MEASURED if getattr(self, name) is not None}
+        contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
         with replaced_file(folder / WEIGHTS) as temporary:
             save_file(contiguous, temporary)
             checksum = zlib.crc32(temporary.read_bytes())
-        write_json(folder / MANIFEST, self._manifest(checksum))
+            try:
+                write_json(folder / MANIFEST, self._manifest(checksum))
+            except (TypeError, ValueError) as error:
+                if isinstance(error, LapwingError):
+                    raise
+                raise LapwingError(f"this cannot be saved ({error}): it has diverged or has odd metadata") from error
         return folder
 
     def _manifest(self, checksum: int) -> dict[str, Any]:
@@ -162,15 +188,19 @@ def load(path: str | Path) -> LaplacianRepresentation:
             dim=int(manifest["dim"]),
             definition=parse_definition(str(manifest["definition"])),
             exact=bool(manifest["exact"]),
-            residuals=arrays.get("residuals"),
-            orthonormality_error=manifest.get("orthonormality_error"),
-            next_mu=manifest.get("next_mu"),
+            **{name: arrays.get(name) for name in MEASURED},
+            orthonormality_error=_number_or_none(manifest.get("orthonormality_error")),
+            next_mu=_number_or_none(manifest.get("next_mu")),
             metadata=dict(manifest.get("metadata") or {}),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         if isinstance(error, LapwingError):
             raise
         raise LapwingError(f"{folder / MANIFEST} lacks or garbles a field ({error}); the file is damaged") from error
+
+
+def _number_or_none(value: Any) -> float | None:
+    return None if value is None else float(value)
 
 
 def _load_arrays(path: Path, checksum: Any) -> dict[str, NDArray[Any]]:

@@ -14,6 +14,14 @@ from rich.text import Text
 from lapwing.environments.layouts import Layout
 
 
+class _Output(Console):
+    """Standard output; a reader that stops reading is left to :func:`lapwing.cli.main`, not to an exit from here."""
+
+    def on_broken_pipe(self) -> None:
+        """Raise it again."""
+        raise BrokenPipeError
+
+
 def print_json(content: dict[str, Any] | list[Any]) -> None:
     """Machine-readable output on standard output, and nothing else there."""
     json.dump(content, sys.stdout, indent=2, allow_nan=False)
@@ -53,7 +61,8 @@ def fail(message: str) -> None:
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
     """A bar on standard error; called with (done, total). Silent where nobody watches."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
@@ -84,7 +93,7 @@ def small_picture(layout: Layout, width: int = 64) -> str:
 
 def _console() -> Console:
     # Piped output must not be cut at 80 columns.
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 200)
+    return _Output(highlight=False, width=None if sys.stdout.isatty() else 200)
 
 
 def _is_number(cell: str) -> bool:

@@ -1,5 +1,6 @@
 """An encoder that looks observations up in a table: what an exact solution is."""
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -51,12 +52,24 @@ class LookupEncoder:
             rows = rows[:, None]
         if rows.shape[1:] != shape or rows.ndim != len(shape) + 1:
             raise LapwingError(f"observations must have shape (n, {', '.join(map(str, shape))}), got {rows.shape}")
-        cast = np.ascontiguousarray(rows.astype(self.observations.dtype))
-        return np.fromiter((self._numbers.get(row.tobytes(), -1) for row in cast), dtype=np.int64, count=len(cast))
+        try:
+            with np.errstate(invalid="ignore", over="ignore"):
+                cast = rows.astype(self.observations.dtype)
+        except (TypeError, ValueError) as error:
+            raise LapwingError(f"observations must be numbers, got {rows.dtype}") from error
+        keys = _keys(cast)
+        numbers = np.fromiter((self._numbers.get(key, -1) for key in keys), dtype=np.int64, count=len(rows))
+        if np.issubdtype(cast.dtype, np.integer) and cast.dtype != rows.dtype:
+            # 1.7 is not state 1, nor 256 the colour 0: a cast that changed a number found another observation.
+            numbers[(cast != rows).any(axis=tuple(range(1, rows.ndim)))] = -1
+        return numbers
 
     @cached_property
     def _numbers(self) -> dict[bytes, int]:
-        return {row.tobytes(): number for number, row in enumerate(np.ascontiguousarray(self.observations))}
+        numbers = {key: number for number, key in enumerate(_keys(self.observations))}
+        if len(numbers) < len(self.observations):
+            raise LapwingError("two states of this table have the same observation, so it cannot tell them apart")
+        return numbers
 
     def support(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """The observations that a score runs over, and their weights."""
@@ -77,3 +90,8 @@ class LookupEncoder:
         if values.ndim != 2 or observations.ndim < 2 or not len(observations) == len(values) == len(weights):
             raise LapwingError("the arrays of this table do not fit together; the file is damaged")
         return cls(observations, values, weights)
+
+
+def _keys(rows: NDArray[Any]) -> Iterator[bytes]:
+    """The bytes of each row; adding zero turns -0.0 into 0.0, for equal observations must have equal bytes."""
+    return (row.tobytes() for row in np.ascontiguousarray(rows + rows.dtype.type(0)))

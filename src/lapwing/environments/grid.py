@@ -84,7 +84,7 @@ class GridWorld:
         return (1.0 - self.slip) * policy + self.slip / len(MOVES)
 
     def transition_matrix(self) -> csr_array:
-        """(states, states) row-stochastic matrix of the policy, sparse, float64."""
+        """(states, states) row-stochastic matrix of the policy, sparse, float64 (paper, Section 2)."""
         count = self.num_states
         rows = np.repeat(np.arange(count), len(MOVES))
         entries = (self.move_probabilities().ravel(), (rows, self.successors.ravel()))

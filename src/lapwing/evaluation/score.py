@@ -152,7 +152,7 @@ def _support(
         return points, rho
     points = np.asarray(observations)
     rho = np.ones(len(points)) if weights is None else np.asarray(weights, dtype=np.float64)
-    if rho.shape != (len(points),) or (rho < 0).any() or not rho.sum() > 0:
+    if rho.shape != (len(points),) or (rho < 0).any() or not 0 < rho.sum() < np.inf:
         raise LapwingError(f"weights must be {len(points)} numbers of at least 0, one per observation")
     return points, rho / rho.sum()
 
@@ -164,6 +164,6 @@ def _values_on(model: LaplacianRepresentation, points: NDArray[Any]) -> NDArray[
         # A table knows nothing of states it never saw: it says 0 there, and the score suffers for it.
         numbers = model.encoder.numbers_of(points)
         values = np.where(numbers[:, None] >= 0, model.encoder.values[numbers, : model.dim], 0.0)
-    if not np.isfinite(values).all():
-        raise LapwingError("the representation gives NaN or infinity on some states; it has diverged")
+    if not (np.isfinite(values).all() and np.isfinite(model.mu).all()):
+        raise LapwingError("the representation gives NaN or infinity on some states or as eigenvalue; it has diverged")
     return values

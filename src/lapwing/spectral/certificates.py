@@ -1,6 +1,6 @@
 """Certificates of convergence that need no truth: residual, orthonormality, gap and verdict per component."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,11 @@ class Certificate:
         """Whether no component is short of converged."""
         return NOT_CONVERGED not in self.verdicts
 
+    def first(self, count: int) -> "Certificate":
+        """The certificate of the first ``count`` components, judged as they were among all."""
+        per_component = ("eigenvalues", "residuals", "gaps", "angle_bounds", "verdicts")
+        return replace(self, **{name: getattr(self, name)[:count] for name in per_component})
+
     def __str__(self) -> str:
         """A table, one line per component."""
         head = f"{'':>3} {'eigenvalue':>12} {'residual':>10} {'gap':>10}  verdict"
@@ -55,8 +60,10 @@ def certify(
     orthonormality_error: float,
     tolerance: float,
     next_eigenvalue: float | None = None,
+    operator_eigenvalues: NDArray[np.float64] | None = None,
+    angles: NDArray[np.float64] | None = None,
 ) -> Certificate:
-    """Judge components from ascending one-step eigenvalues and their residuals.
+    """Judge components from one-step eigenvalues and their residuals; one that is out of order has not converged.
 
     Args:
         eigenvalues: (d,) ascending, in the one-step definition.
@@ -64,23 +71,48 @@ def certify(
         orthonormality_error: largest entry of ``|<u_j, u_k> - delta_jk|``.
         tolerance: relative width within which eigenvalues count as one.
         next_eigenvalue: the first one that is not among the components, where known.
+        operator_eigenvalues: the same eigenvalues, the next one included, of the operator that residuals were measured
+            with, where that is not the one-step operator.
+        angles: (d,) sharper estimates of the sines than residual / gap, e.g. from :func:`ritz_angles`, where known.
     """
     known = eigenvalues if next_eigenvalue is None else np.append(eigenvalues, next_eigenvalue)
-    around = np.concatenate([[-np.inf], known, [np.inf]])
-    gaps = np.empty(len(eigenvalues))
+    measured = known if operator_eigenvalues is None else operator_eigenvalues[: len(known)]
+    around = np.concatenate([[-np.inf], measured, [np.inf]])
+    gaps, bounds = np.empty(len(eigenvalues)), np.empty(len(eigenvalues))
     verdicts = [""] * len(eigenvalues)
     for cluster in group_degenerate(known, tolerance):
         below, above = around[cluster.start], around[cluster.stop + 1]
         for i in cluster:
             if i == len(eigenvalues):
                 break
-            gaps[i] = min(eigenvalues[i] - below, above - eigenvalues[i])
+            gaps[i] = min(measured[i] - below, above - measured[i])
+            bound = residuals[i] / gaps[i] if gaps[i] > 0 else np.inf if residuals[i] > 0 else 0.0
+            bounds[i] = bound if angles is None else np.fmin(bound, angles[i])
             # Written so that a NaN anywhere counts as not converged.
-            near = np.isfinite(residuals[i]) and residuals[i] <= LARGEST_ANGLE * gaps[i]
+            near = np.isfinite(residuals[i]) and bounds[i] <= LARGEST_ANGLE
             if near and orthonormality_error <= LARGEST_GRAM_ERROR:
                 verdicts[i] = DEGENERATE if len(cluster) > 1 else TRUSTED
             else:
                 verdicts[i] = NOT_CONVERGED
-    with np.errstate(divide="ignore", invalid="ignore"):
-        bounds = np.where(np.isinf(gaps), 0.0, residuals / gaps)
     return Certificate(eigenvalues, residuals, gaps, bounds, orthonormality_error, tolerance, tuple(verdicts))
+
+
+def ritz_angles(values: NDArray[np.float64], residuals: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:
+    """(m,) estimated sines of the angles of Ritz vectors to true eigenvectors, from the whole span they come from.
+
+    Inside the span Ritz vectors do not couple, so an error can only come from outside, where eigenvalues lie beyond the
+    largest Ritz value: residual / distance to it. Through the outside two of them couple to second order. Sharper than
+    residual / gap, which fears the nearest neighbour; like it, blind to an eigenvector that the span misses altogether.
+
+    Args:
+        values: (m,) ascending eigenvalues ``1 - f(mu)`` of the whole span, spare components included.
+        residuals: (m,) of each.
+        tolerance: relative width within which eigenvalues count as one and need not be told apart.
+    """
+    distance = values[-1] - values
+    with np.errstate(divide="ignore", invalid="ignore"):
+        direct = np.where(distance > 0, residuals / distance, np.inf)
+        apart = np.abs(values[:, None] - values[None, :])
+        same = apart <= tolerance * np.maximum(values[:, None], values[None, :])
+        coupled = np.where(same, 0.0, direct[:, None] * residuals[None, :] / apart)
+    return np.sqrt(direct**2 + (np.nan_to_num(coupled, nan=0.0, posinf=np.inf) ** 2).sum(axis=1))

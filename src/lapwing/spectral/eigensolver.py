@@ -11,10 +11,10 @@ from scipy.sparse.linalg import LinearOperator, SuperLU, eigsh, splu
 
 from lapwing.errors import LapwingError
 
-DENSE_LIMIT = 1500
+DENSE_LIMIT = 500
 DENSE_LIMIT_FILLED = 6000
 FILLED_SHARE = 0.05
-# Just below the spectrum, which begins at 0 or above: close enough to tell eigenvalues of 1e-6 apart, far enough not to be singular.
+# Just below a spectrum that begins at 0: close enough to tell eigenvalues of 1e-6 apart, far enough not to be singular.
 SHIFT = -1e-6
 ROUNDING = 1e-14
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, diags_array, eye_array, sparray, spmatrix
+from scipy.sparse import csr_array, diags_array, eye_array, issparse, sparray, spmatrix
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
@@ -178,12 +178,14 @@ def _weights(matrix: csr_array, rho: ArrayLike | str | None) -> NDArray[np.float
 
 
 def _checked_matrix(matrix: ArrayLike | sparray | spmatrix) -> csr_array:
-    if np.iscomplexobj(matrix):
-        raise LapwingError("a transition matrix holds probabilities; this one holds complex numbers")
     try:
-        checked = csr_array(matrix, dtype=np.float64, copy=True)
+        # SciPy would read a tuple of rows as the parts of a sparse matrix.
+        rows = matrix if issparse(matrix) else np.asarray(matrix)
+        if np.iscomplexobj(rows):
+            raise TypeError("it holds complex ones")
+        checked = csr_array(rows, dtype=np.float64, copy=True)
     except (TypeError, ValueError) as error:
-        raise LapwingError(f"this is not a matrix of numbers: {error}") from error
+        raise LapwingError(f"this is not a matrix of real numbers: {error}") from error
     if checked.ndim != 2 or checked.shape[0] != checked.shape[1] or checked.shape[0] == 0:
         raise LapwingError(f"a transition matrix is square and not empty, got shape {checked.shape}")
     if not np.isfinite(checked.data).all() or (checked.data < 0).any():

@@ -39,7 +39,7 @@ def rayleigh_ritz(functions: Functions, data: Trajectories | Operator) -> Ritz:
         >>> from lapwing.spectral.operators import operator_from_world
         >>> operator = operator_from_world(make_world("room:4x4"))
         >>> rayleigh_ritz(lambda xy: np.column_stack([xy, np.ones(len(xy))]), operator).mu.round(2)
-        array([1. , 0.9, 0.9])
+        array([1.  , 0.85, 0.85])
     """
     gram, cross = quadratic_forms(functions, data)
     return ritz_from_forms(gram, cross)

@@ -39,6 +39,8 @@ def collect_gymnasium(
     """Step until ``steps`` transitions are recorded; episodes still open then are marked truncated."""
     if steps < 1:
         raise LapwingError(f"steps must be at least 1, got {steps}; an empty data set is of no use")
+    if episode_length is not None and episode_length < 1:
+        raise LapwingError(f"episode_length must be at least 1, got {episode_length}; leave it out for no limit")
     encode = _observation_encoder(env)
     if isinstance(env, VectorEnv):
         if episode_length is not None:

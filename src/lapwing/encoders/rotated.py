@@ -1,0 +1,56 @@
+"""An encoder followed by a matrix: the rotation, scaling and choice of components that ends learning."""
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.encoders.base import Encoder
+from lapwing.encoders.registry import NETWORK_ENCODERS
+from lapwing.errors import LapwingError
+
+
+class RotatedEncoder:
+    """``inner(observations) @ matrix``.
+
+    Args:
+        inner: a learned encoder.
+        matrix: (inner.dim, dim).
+    """
+
+    kind: ClassVar[str] = "rotated"
+
+    def __init__(self, inner: Encoder, matrix: NDArray[np.float64]) -> None:
+        """Keep both."""
+        self.inner = inner
+        self.matrix = matrix
+
+    @property
+    def dim(self) -> int:
+        """How many components the matrix leaves."""
+        return int(self.matrix.shape[1])
+
+    def encode(self, observations: NDArray[Any]) -> NDArray[np.float64]:
+        """(n, ...) observations to (n, dim) values."""
+        return np.asarray(self.inner.encode(observations), dtype=np.float64) @ self.matrix
+
+    def config(self) -> dict[str, Any]:
+        """The inner encoder's kind and configuration."""
+        return {"inner": {"kind": self.inner.kind, "config": self.inner.config()}}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The matrix, and the inner encoder's arrays."""
+        return {"matrix": self.matrix, **{f"inner.{name}": array for name, array in self.inner.arrays().items()}}
+
+    @classmethod
+    def from_parts(cls, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        """The encoder again, from what :meth:`config` and :meth:`arrays` gave."""
+        kind = config["inner"]["kind"]
+        if kind not in NETWORK_ENCODERS:
+            raise LapwingError(f"this representation uses a network of kind {kind!r}, unknown here; update lapwing")
+        own = {name.removeprefix("inner."): array for name, array in arrays.items() if name.startswith("inner.")}
+        inner = NETWORK_ENCODERS[kind].from_parts(config["inner"]["config"], own)
+        matrix = arrays["matrix"]
+        if matrix.ndim != 2 or matrix.shape[0] != inner.dim or not np.isfinite(matrix).all():
+            raise LapwingError(f"a rotation of shape {matrix.shape} does not fit {inner.dim} components")
+        return cls(inner, matrix)

@@ -1,0 +1,111 @@
+"""Learning: ``learn``, and the estimator behind it with hyper-parameters in the constructor."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lapwing.evaluation.score import score
+from lapwing.objectives.base import Objective
+from lapwing.representation import LaplacianRepresentation
+from lapwing.training.config import LearnConfig, make_config
+from lapwing.training.engine import Report, history_rows, run_program
+from lapwing.training.job import Data, Job, Watch
+
+
+class Learner:
+    """Learns Laplacian representations; scikit-learn's manners.
+
+    Args:
+        preset: ``default``, ``paper`` or ``pixels``.
+        objective: an objective of your own, e.g. ``lw.allo(barrier=2.0)``; None makes the one the options describe.
+        encoder: a network of your own (see :class:`lapwing.encoders.own.OwnEncoder`) with ``dim + spare`` outputs.
+        options: see :class:`lapwing.training.config.LearnConfig`.
+
+    Example:
+        >>> from lapwing.exact import operator
+        >>> model = Learner(dim=3, steps=400).fit(operator("GridMaze-7"))
+        >>> model.eigenvalues_in("successor(0.9)").round(2)
+        array([0.  , 0.18, 0.46])
+    """
+
+    def __init__(
+        self, preset: str = "default", *, objective: Objective | None = None, encoder: Any = None, **options: Any
+    ) -> None:
+        """Keep the configuration; nothing is computed yet."""
+        self.preset = preset
+        self.config: LearnConfig = make_config(preset, **options)
+        self.objective = objective
+        self.encoder = encoder
+
+    def fit(
+        self,
+        data: Data,
+        *,
+        truth: LaplacianRepresentation | None = None,
+        report: Callable[[Report], None] | None = None,
+    ) -> LaplacianRepresentation:
+        """Learn from experience or from exact dynamics.
+
+        Args:
+            data: :class:`Trajectories`, or an :class:`Operator` from :func:`lapwing.operator`.
+            truth: where known, so that reports carry the cosine similarity; it never influences learning.
+            report: called after every ``log_every`` steps.
+        """
+        return self.fit_many(data, [self.config.seed], truth=truth, report=report)[0]
+
+    def fit_many(
+        self,
+        data: Data,
+        seeds: Sequence[int],
+        *,
+        truth: LaplacianRepresentation | None = None,
+        report: Callable[[Report], None] | None = None,
+    ) -> list[LaplacianRepresentation]:
+        """Learn with several seeds in one program, spread over all devices that JAX sees; one model per seed."""
+        started = time.perf_counter()
+        job = Job(self.config, data, seeds, self.objective, self.encoder)
+        program, state = job.program()
+        inspect = job.inspector(program, None if truth is None else _cosine_to(truth))
+        steps, every = self.config.steps, self.config.log_every
+        state, history = run_program(program, state, job.batches.data, steps, every, inspect, report)
+        seconds = time.perf_counter() - started
+        models = []
+        for number, seed in enumerate(job.seeds):
+            own = job.one_seed(state, number)
+            metadata = {"preset": self.preset, "seed": seed, "seconds": seconds, "steps": history[-1].step}
+            metadata["history"] = history_rows(history)
+            models.append(job.model(program.encoder(own), own, metadata))
+        return models
+
+
+def learn(
+    data: Data,
+    dim: int = 11,
+    *,
+    objective: Objective | None = None,
+    seed: int = 0,
+    preset: str = "default",
+    encoder: Any = None,
+    truth: LaplacianRepresentation | None = None,
+    report: Callable[[Report], None] | None = None,
+    **options: Any,
+) -> LaplacianRepresentation:
+    """Learn a Laplacian representation: the short form of ``Learner(...).fit(data)``.
+
+    Args:
+        data: :class:`Trajectories` from :func:`lapwing.collect`, or :func:`lapwing.operator` for exact dynamics.
+        dim: how many components.
+        objective: ``lw.allo()``, ``lw.ggdo()``, ...; the preset's unless given.
+        seed: the same seed gives the same bits.
+        preset: ``default``, ``paper`` or ``pixels``.
+        encoder: a network of your own.
+        truth: where known, for the reports.
+        report: called after every ``log_every`` steps.
+        options: any other of :class:`lapwing.training.config.LearnConfig`.
+    """
+    learner = Learner(preset, objective=objective, encoder=encoder, dim=dim, seed=seed, **options)
+    return learner.fit(data, truth=truth, report=report)
+
+
+def _cosine_to(truth: LaplacianRepresentation) -> Watch:
+    return lambda model: {"cosine": score(model, truth).subspace_cosine}

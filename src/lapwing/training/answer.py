@@ -1,0 +1,118 @@
+"""From a trained network to a representation: refine, read eigenvalues, put error bars and residuals beside them."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.batches.gaps import GapDistribution
+from lapwing.errors import LapwingError
+from lapwing.spectral.certificates import certify, ritz_angles
+from lapwing.spectral.clusters import canonical_signs
+from lapwing.spectral.ritz import ritz_from_forms
+from lapwing.training.forms import Encode, Forms
+from lapwing.trajectories.container import Trajectories
+
+RESAMPLES = 200
+BOOTSTRAP_TRANSITIONS = 1 << 20
+RESAMPLE_BLOCK = 20
+
+
+class Reading(NamedTuple):
+    """What the forms say about components ``u @ matrix``.
+
+    Attributes:
+        matrix: (d, m) from the network's outputs to components of mean square one.
+        mu: (m,) eigenvalues of the one-step operator.
+        operator_values: (m,) ``1 - f(mu)``, the scale on which residuals and gaps are measured.
+        residuals: (m,) ``|f(P)u - f(mu)u|``.
+        angles: (m,) estimated sines of the angles to true eigenvectors.
+        orthonormality_error: largest ``|<u_j, u_k> - delta_jk|``.
+    """
+
+    matrix: NDArray[np.float64]
+    mu: NDArray[np.float64]
+    operator_values: NDArray[np.float64]
+    residuals: NDArray[np.float64]
+    angles: NDArray[np.float64]
+    orthonormality_error: float
+
+
+def read_forms(forms: Forms, gaps: GapDistribution, refine: bool, tolerance: float) -> Reading:
+    """Eigenvalues by the Rayleigh quotient of the training operator, mapped back to mu (DESIGN, fact 6).
+
+    Args:
+        forms: of the network's outputs.
+        gaps: the operator the forms were measured with.
+        refine: rotate inside the span (Rayleigh-Ritz); else only scale each component to mean square one.
+        tolerance: relative width within which eigenvalues count as one.
+    """
+    if not all(np.isfinite(form).all() for form in forms[:2]):
+        raise LapwingError("the network's outputs are NaN or infinite: it has diverged; lower the learning rate")
+    norms = np.diag(forms.gram)
+    if refine:
+        matrix = ritz_from_forms(forms.gram, forms.cross).rotation
+    else:
+        matrix = np.diag(1.0 / np.sqrt(np.where(norms > 0, norms, 1.0)))
+    turned = forms.rotated(matrix)
+    quotients = np.diag(turned.cross)
+    squares = np.diag(turned.square) - 2.0 * quotients**2 + quotients**2 * np.diag(turned.gram)
+    error = float(np.abs(turned.gram - np.eye(len(quotients))).max())
+    values = 1.0 - quotients
+    residuals = np.sqrt(np.maximum(squares, 0.0))
+    mu = 1.0 - gaps.slowness(values)
+    bounds = certify(1.0 - mu, residuals, error, tolerance, operator_eigenvalues=values).angle_bounds
+    angles = np.fmin(bounds, ritz_angles(values, residuals, tolerance)) if refine else bounds
+    return Reading(matrix, mu, values, residuals, angles, error)
+
+
+def with_canonical_signs(reading: Reading, sample: NDArray[np.float64]) -> Reading:
+    """The same components, each turned so that its entry of largest magnitude in the sample is positive."""
+    values = sample @ reading.matrix
+    turned = canonical_signs(values)
+    place = np.argmax(np.abs(values), axis=0), np.arange(values.shape[1])
+    signs = np.where(turned[place] * values[place] < 0, -1.0, 1.0)
+    return reading._replace(matrix=reading.matrix * signs)
+
+
+def bootstrap_errors(
+    encode: Encode, matrix: NDArray[np.float64], mu: NDArray[np.float64], data: Trajectories, seed: int
+) -> NDArray[np.float64]:
+    """(m,) standard errors of mu from resampling whole episodes.
+
+    To first order a change of the data moves an eigenvalue by its own quadratic form, so the components are held fixed
+    and their one-step energies per episode resampled; the relative error carries over to mu's slowness ``1 - mu``.
+    """
+    energies, norms = _episode_sums(encode, matrix, data)
+    rng = np.random.default_rng(seed)
+    samples = []
+    for _ in range(0, RESAMPLES, RESAMPLE_BLOCK):
+        weights = rng.poisson(1.0, size=(RESAMPLE_BLOCK, len(energies))).astype(np.float64)
+        samples.append((weights @ energies) / np.maximum(weights @ norms, 1e-300))
+    spread = np.concatenate(samples).std(axis=0, ddof=1)
+    # Fewer episodes were looked at than there are: their noise shrinks with the square root of the number.
+    spread *= np.sqrt(len(energies) / data.num_episodes)
+    centre = energies.sum(axis=0) / np.maximum(norms.sum(axis=0), 1e-300)
+    slowness = np.maximum(1.0 - mu, 0.0)
+    return np.where(centre > 1e-12, spread * slowness / np.maximum(centre, 1e-12), 0.0)
+
+
+def _episode_sums(
+    encode: Encode, matrix: NDArray[np.float64], data: Trajectories
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(episodes, m) one-step energies and squared norms, summed over the first episodes up to about a million steps."""
+    count = int(np.searchsorted(data.offsets[1:], BOOTSTRAP_TRANSITIONS)) + 1
+    count = min(count, data.num_episodes)
+    offsets = np.asarray(data.offsets[: count + 1])
+    rows = data.rows(np.arange(int(offsets[-1])))
+    if data.has_table:
+        table: NDArray[Any] = np.asarray(encode(np.asarray(data.observations)), dtype=np.float64) @ matrix
+        values = table[rows]
+    else:
+        values = np.asarray(encode(np.asarray(data.observations[rows])), dtype=np.float64) @ matrix
+    steps = 0.5 * (values[1:] - values[:-1]) ** 2
+    squares = 0.5 * (values[1:] ** 2 + values[:-1] ** 2)
+    crossing = offsets[1:-1] - 1
+    steps[crossing] = 0.0
+    squares[crossing] = 0.0
+    return np.add.reduceat(steps, offsets[:-1]), np.add.reduceat(squares, offsets[:-1])

@@ -1,0 +1,93 @@
+"""The loop around the compiled chunks: reports, early stops, and what to do when numbers go wrong."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from lapwing.errors import LapwingError
+from lapwing.training.step import Metrics, Program, TrainState
+
+
+class Report(NamedTuple):
+    """One line of a run's history."""
+
+    step: int
+    steps: int
+    metrics: Metrics
+    extra: dict[str, float]
+
+
+class LearningDivergedError(LapwingError):
+    """Learning produced NaN or infinity; ``state`` is the last good one and ``step`` its number of steps."""
+
+    def __init__(self, message: str, state: TrainState, step: int) -> None:
+        """Keep what was good."""
+        super().__init__(message)
+        self.state = state
+        self.step = step
+
+
+# Called with the state after each chunk: numbers to report, and whether to stop.
+Inspect = Callable[[TrainState], tuple[dict[str, float], bool]]
+
+
+def run_program(
+    program: Program,
+    state: TrainState,
+    data: Any,
+    steps: int,
+    log_every: int,
+    inspect: Inspect | None = None,
+    report: Callable[[Report], None] | None = None,
+) -> tuple[TrainState, list[Report]]:
+    """Train for ``steps`` steps in chunks of ``log_every``, or until ``inspect`` says stop.
+
+    Raises:
+        LearningDivergedError: if the loss is not finite at the end of a chunk.
+    """
+    history: list[Report] = []
+    done = 0
+    good = jax.device_get(state)
+    while done < steps:
+        size = min(log_every, steps - done)
+        state, metrics = program.run(state, data, size)
+        if not np.isfinite(np.asarray(metrics.loss)).all():
+            raise LearningDivergedError(
+                f"learning diverged between steps {done} and {done + size}: the loss is no longer finite. "
+                "Lower learning_rate or barrier_rate; the last good state is kept",
+                good,
+                done,
+            )
+        done += size
+        good = jax.device_get(state)
+        extra, stop = inspect(good) if inspect is not None else ({}, False)
+        history.append(Report(done, steps, jax.device_get(metrics), extra))
+        if report is not None:
+            report(history[-1])
+        if stop:
+            break
+    return good, history
+
+
+def spread_over_devices(state: TrainState, seeds: int) -> TrainState:
+    """Lay the leading axis of a many-seed state over all devices that JAX sees, as far as they divide it evenly."""
+    devices = jax.devices()
+    usable = max(count for count in range(1, len(devices) + 1) if seeds % count == 0)
+    if usable == 1:
+        return state
+    mesh = jax.make_mesh((usable,), ("seeds",), axis_types=(AxisType.Auto,), devices=devices[:usable])
+    by_seed = PartitionSpec("seeds")  # type: ignore[no-untyped-call]
+    spread: TrainState = jax.device_put(state, NamedSharding(mesh, by_seed))
+    return spread
+
+
+def history_rows(history: list[Report]) -> list[dict[str, float]]:
+    """The history as flat rows of numbers, for files; seeds are averaged where there are several."""
+    rows = []
+    for line in history:
+        scalars = {name: float(np.mean(getattr(line.metrics, name))) for name in Metrics._fields if name != "readings"}
+        rows.append({"step": float(line.step), **scalars, **line.extra})
+    return rows

@@ -1,0 +1,269 @@
+"""One learning job: from data and configuration to a program, and from its final state to representations."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+import optax
+from numpy.typing import NDArray
+
+from lapwing.batches.base import Batches
+from lapwing.batches.exact import DENSE_STATES, exact_batches
+from lapwing.batches.gaps import endless_gaps
+from lapwing.batches.sampled import sampled_batches
+from lapwing.encoders.lookup import LookupEncoder
+from lapwing.encoders.registry import build_encoder, default_kind
+from lapwing.encoders.rotated import RotatedEncoder
+from lapwing.encoders.statistics import image_statistics, range_statistics
+from lapwing.errors import LapwingError
+from lapwing.objectives import AlloState, dual_eigenvalues, permuted
+from lapwing.objectives.base import Objective
+from lapwing.representation import LaplacianRepresentation
+from lapwing.spectral.clusters import DATA_TOLERANCE, EXACT_TOLERANCE
+from lapwing.spectral.operators import Operator, operator_from_trajectories
+from lapwing.training.answer import Reading, bootstrap_errors, read_forms, with_canonical_signs
+from lapwing.training.config import LearnConfig
+from lapwing.training.engine import Inspect, spread_over_devices
+from lapwing.training.forms import Judge, PairJudge, TableJudge
+from lapwing.training.step import Program, TrainState, make_program
+from lapwing.trajectories.container import Trajectories
+
+Data = Trajectories | Operator
+"""What can be learned from: experience, or exact dynamics."""
+
+Watch = Callable[[LaplacianRepresentation], dict[str, float]]
+"""Numbers to report of an unfinished model, such as its cosine to a truth; they never influence learning."""
+
+# Early stopping asks for more than trust: a sine of 0.01 is a cosine of 0.99995.
+CONVERGED_ANGLE = 0.01
+
+
+class Job:
+    """Data made ready, batches chosen, encoders built; then a program to run and models to read from its end.
+
+    Args:
+        config: all hyper-parameters.
+        data: experience, or exact dynamics.
+        seeds: one or several, in one program.
+        objective: in place of the one that the configuration describes.
+        encoder: in place of one built.
+    """
+
+    def __init__(
+        self, config: LearnConfig, data: Data, seeds: Sequence[int], objective: Objective | None, encoder: Any
+    ) -> None:
+        """Prepare everything but the compilation."""
+        if not isinstance(data, (Trajectories, Operator)):
+            raise LapwingError(
+                f"cannot learn from {type(data).__name__}; "
+                "give lw.collect(...) for experience or lw.operator(...) for exact dynamics"
+            )
+        if not seeds:
+            raise LapwingError("give at least one seed")
+        self.config, self.seeds, self.data = config, list(seeds), data
+        self.operator = _operator_of(data)
+        self._check_size()
+        self.width = self.config.dim + self._spare()
+        self.kind = default_kind(self._shape()) if self.config.encoder == "auto" else self.config.encoder
+        self.given = encoder
+        self.custom = objective is not None
+        base = objective if objective is not None else self.config.make_objective()
+        self.objective = permuted(base, self.config.permute_every) if self.config.permute_every else base
+        self.batches = self._batches()
+        self.judge: Judge = self._judge()
+
+    def program(self) -> tuple[Program, TrainState]:
+        """The compiled program and its first state; with one seed there is no leading axis."""
+        config = self.config
+        rate = config.learning_rate
+        schedule = optax.cosine_decay_schedule(rate, config.steps) if config.schedule == "cosine" else rate
+        keys = [jax.random.split(jax.random.key(seed)) for seed in self.seeds]
+        encoders = [self._encoder(key[0]) for key in keys]
+        many = len(self.seeds) if len(self.seeds) > 1 else None
+        program = make_program(encoders[0], self.batches, self.objective, optax.adam(schedule), many)
+        if many is None:
+            return program, program.init(encoders[0], keys[0][1])
+        arrays = [eqx.filter(encoder, eqx.is_array) for encoder in encoders]
+        stacked = jax.tree.map(lambda *leaves: jax.numpy.stack(leaves), *arrays)
+        state = program.init(stacked, jax.numpy.stack([key[1] for key in keys]))
+        return program, spread_over_devices(state, many)
+
+    def one_seed(self, state: TrainState, number: int) -> TrainState:
+        """The state of one seed."""
+        if len(self.seeds) == 1:
+            return state
+        picked: TrainState = jax.tree.map(lambda leaf: leaf[number], state)
+        return picked
+
+    def inspector(self, program: Program, watch: Watch | None) -> Inspect:
+        """What is looked at after each chunk: how far every seed has converged, and what ``watch`` says of it."""
+
+        def inspect(state: TrainState) -> tuple[dict[str, float], bool]:
+            if not (self.config.stop_when_converged or watch is not None):
+                return {}, False
+            angles: list[float] = []
+            watched: list[dict[str, float]] = []
+            for number in range(len(self.seeds)):
+                encoder = program.encoder(self.one_seed(state, number))
+                reading = self._read(encoder)
+                angles.append(self._worst_angle(reading))
+                if watch is not None and len(reading.mu) >= self.config.dim:
+                    watched.append(watch(self._bare_model(encoder, reading)))
+            found = {"angle": max(angles)}
+            found |= {name: float(np.mean([seen[name] for seen in watched])) for name in (watched or [{}])[0]}
+            return found, self.config.stop_when_converged and max(angles) < CONVERGED_ANGLE
+
+        return inspect
+
+    def model(self, encoder: Any, state: TrainState, metadata: dict[str, Any]) -> LaplacianRepresentation:
+        """The finished representation of one seed."""
+        reading = with_canonical_signs(self._read(encoder), self.judge.sample(self._encode(encoder)))
+        found, dim = len(reading.mu), self.config.dim
+        if found < dim:
+            raise LapwingError(
+                f"the network collapsed to {found} independent components of the {dim} asked for; "
+                "train longer, or ask for fewer"
+            )
+        errors = None
+        if isinstance(self.data, Trajectories):
+            kept, mu = reading.matrix[:, :dim], reading.mu[:dim]
+            errors = bootstrap_errors(self._encode(encoder), kept, mu, self.data, metadata["seed"])
+        exact = isinstance(self.data, Operator) and self.data.exact
+        config = {**self.config.as_dict(), "seed": metadata["seed"]}
+        return LaplacianRepresentation(
+            encoder=self._final_encoder(encoder, reading.matrix[:, :dim]),
+            mu=reading.mu[:dim],
+            dim=dim,
+            exact=exact,
+            residuals=reading.residuals[:dim],
+            operator_values=reading.operator_values[: dim + 1],
+            angles=reading.angles[:dim],
+            mu_errors=errors,
+            orthonormality_error=reading.orthonormality_error,
+            next_mu=float(reading.mu[dim]) if found > dim else None,
+            metadata={
+                **(self.operator.metadata if self.operator is not None else self.data.metadata),
+                "method": "learn",
+                "config": config,
+                "objective": "given" if self.custom else self.config.objective,
+                "batches": self.batches.kind,
+                "encoder": encoder.kind,
+                "readings": self._readings(state),
+                **metadata,
+            },
+        )
+
+    def _read(self, encoder: Any) -> Reading:
+        forms = self.judge.forms(self._encode(encoder))
+        return read_forms(forms, self.judge.gaps, self.config.refine == "ritz", self._tolerance())
+
+    def _tolerance(self) -> float:
+        return EXACT_TOLERANCE if isinstance(self.data, Operator) and self.data.exact else DATA_TOLERANCE
+
+    def _worst_angle(self, reading: Reading) -> float:
+        """Sine of the largest angle that any wanted component may be off by; 1 where it may be anything."""
+        dim = self.config.dim
+        if len(reading.mu) < dim:
+            return 1.0
+        worst = float(np.max(reading.angles[:dim]))
+        return min(worst, 1.0) if np.isfinite(worst) else 1.0
+
+    def _bare_model(self, encoder: Any, reading: Reading) -> LaplacianRepresentation:
+        dim = self.config.dim
+        return LaplacianRepresentation(self._final_encoder(encoder, reading.matrix[:, :dim]), reading.mu[:dim], dim)
+
+    def _final_encoder(self, encoder: Any, matrix: NDArray[np.float64]) -> Any:
+        if self.kind != "table" or self.given is not None:
+            return RotatedEncoder(encoder, matrix)
+        assert self.operator is not None
+        values = np.asarray(encoder.values, dtype=np.float64) @ matrix
+        return LookupEncoder(self.operator.observations, values, self.operator.rho)
+
+    def _encode(self, encoder: Any) -> Any:
+        if self.kind != "table" or self.given is not None:
+            return encoder.encode
+        return lambda observations: np.asarray(encoder.values)
+
+    def _readings(self, state: TrainState) -> dict[str, list[float]]:
+        objective = getattr(state.objective, "inner", state.objective)
+        if not isinstance(objective, AlloState):
+            return {}
+        return {"dual": np.asarray(dual_eigenvalues(objective)).astype(float).tolist()}
+
+    def _encoder(self, key: jax.Array) -> Any:
+        if self.given is not None:
+            if getattr(self.given, "dim", None) != self.width:
+                raise LapwingError(
+                    f"your encoder gives {getattr(self.given, 'dim', '?')} components, but dim + spare is "
+                    f"{self.width}; give it that many outputs, or pass spare=0"
+                )
+            return self.given
+        if self.kind == "table":
+            assert self.operator is not None
+            return build_encoder("table", (), self.width, key, states=self.operator.num_states)
+        options = {"hidden": self.config.hidden, "statistics": self._statistics()}
+        return build_encoder(self.kind, self._shape(), self.width, key, **options)
+
+    def _statistics(self) -> Any:
+        observations = np.asarray((self.operator or self.data).observations)
+        weights = None if self.operator is None else self.operator.rho
+        if self.kind == "conv" and self.config.centre_pixels:
+            return image_statistics(observations, weights)
+        if self.kind == "fourier" and (observations.min() < -0.51 or observations.max() > 0.51):
+            return range_statistics(observations)
+        return None
+
+    def _shape(self) -> tuple[int, ...]:
+        return tuple((self.operator or self.data).observations.shape[1:])
+
+    def _spare(self) -> int:
+        if self.operator is None:
+            return self.config.spare
+        return min(self.config.spare, self.operator.num_states - self.config.dim)
+
+    def _check_size(self) -> None:
+        if self.operator is not None and self.config.dim > self.operator.num_states:
+            raise LapwingError(
+                f"dim={self.config.dim} is larger than the number of states, {self.operator.num_states}; "
+                f"ask for at most {self.operator.num_states}"
+            )
+
+    def _batches(self) -> Batches:
+        config, gaps = self.config, endless_gaps(self.config.discounts)
+        small = self.operator is not None and self.operator.num_states <= DENSE_STATES
+        wanted = config.batches
+        if wanted == "auto":
+            wanted = "exact" if small or isinstance(self.data, Operator) else "unbiased"
+        if wanted == "exact":
+            if self.operator is None:
+                raise LapwingError(
+                    "exact batches need observations that repeat; these hardly do: use batches='unbiased'"
+                )
+            return exact_batches(self._with_ids(self.operator), gaps)
+        if not isinstance(self.data, Trajectories):
+            raise LapwingError("sampled batches need experience; collect some, or use batches='exact'")
+        if self.kind == "table":
+            raise LapwingError("a table is learned with exact batches; choose another encoder to sample")
+        return sampled_batches(self.data, gaps, config.batch_size, unbiased=wanted == "unbiased")
+
+    def _with_ids(self, operator: Operator) -> Operator:
+        """A table encoder's observations are the states' numbers."""
+        if self.kind != "table" or self.given is not None:
+            return operator
+        numbers = np.arange(operator.num_states, dtype=np.int32)
+        return Operator(operator.matrix, operator.rho, numbers, operator.exact, operator.metadata)
+
+    def _judge(self) -> Judge:
+        gaps = endless_gaps(self.config.discounts)
+        if self.operator is not None:
+            return TableJudge(self.operator, gaps)
+        assert isinstance(self.data, Trajectories)
+        return PairJudge(self.data, gaps)
+
+
+def _operator_of(data: Data) -> Operator | None:
+    if isinstance(data, Operator):
+        return data
+    return operator_from_trajectories(data) if data.has_table else None

@@ -1,0 +1,112 @@
+"""One training step as a pure function, and its scan: what the engine compiles."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+from lapwing.batches.base import Batches
+from lapwing.encoders.layers import trainable_filter
+from lapwing.objectives.base import Info, Objective
+
+
+class TrainState(NamedTuple):
+    """All that the next step needs, as arrays: trained and fixed parts of the encoder, optimiser, objective, key."""
+
+    trained: Any
+    fixed: Any
+    optimiser: Any
+    objective: Any
+    key: jax.Array
+    step: jax.Array
+
+
+class Metrics(NamedTuple):
+    """What is reported of the last step of a chunk."""
+
+    loss: jax.Array
+    graph: jax.Array
+    dual: jax.Array
+    penalty: jax.Array
+    barrier: jax.Array
+    error: jax.Array
+    readings: jax.Array
+
+
+class Program(NamedTuple):
+    """Compiled pieces for one configuration.
+
+    Attributes:
+        init: ``(encoder, key) -> TrainState``.
+        run: ``(state, data, steps) -> (state, Metrics)``, compiled once per number of steps.
+        encoder: ``(state) -> encoder`` with the trained weights in place.
+    """
+
+    init: Callable[[Any, jax.Array], TrainState]
+    run: Callable[[TrainState, Any, int], tuple[TrainState, Metrics]]
+    encoder: Callable[[TrainState], Any]
+
+
+def make_program(
+    template: Any, batches: Batches, objective: Objective, optimiser: optax.GradientTransformation, seeds: int | None
+) -> Program:
+    """The training program of an encoder with the template's structure; with ``seeds``, that many at once.
+
+    With seeds every array of the state has a leading axis, the data none.
+    """
+    static = eqx.partition(template, eqx.is_array)[1]
+    filter_spec = trainable_filter(template)
+    dim = int(template.dim)
+
+    def init(encoder: Any, key: jax.Array) -> TrainState:
+        arrays = eqx.filter(encoder, eqx.is_array)
+        trained, fixed = eqx.partition(arrays, filter_spec)
+        return TrainState(
+            trained, fixed, optimiser.init(trained), objective.init(dim), key, jnp.zeros((), dtype=jnp.int32)
+        )
+
+    def loss(trained: Any, state: TrainState, data: Any, draw: Any) -> tuple[jax.Array, Info]:
+        encoder = eqx.combine(trained, state.fixed, static)
+        return objective.loss(state.objective, batches.values(encoder, data, draw))
+
+    def step(state: TrainState, data: Any) -> tuple[TrainState, tuple[jax.Array, Info]]:
+        draw = batches.draw(jax.random.fold_in(state.key, state.step), data)
+        (value, info), gradients = jax.value_and_grad(loss, has_aux=True)(state.trained, state, data, draw)
+        updates, optimiser_state = optimiser.update(gradients, state.optimiser, state.trained)
+        following = TrainState(
+            optax.apply_updates(state.trained, updates),
+            state.fixed,
+            optimiser_state,
+            objective.update(state.objective, info),
+            state.key,
+            state.step + 1,
+        )
+        return following, (value, info)
+
+    def chunk(state: TrainState, data: Any, steps: int) -> tuple[TrainState, Metrics]:
+        # All but the last step report nothing, so that metrics cost the steps between them nothing.
+        state, _ = jax.lax.scan(lambda s, _: (step(s, data)[0], None), state, length=steps - 1)
+        state, (value, info) = step(state, data)
+        return state, _metrics(value, info, objective.eigenvalues(state.objective, info))
+
+    mapped = chunk if seeds is None else _over_seeds(chunk)
+    return Program(
+        init=init if seeds is None else jax.vmap(init),
+        run=jax.jit(mapped, static_argnums=2, donate_argnums=0),
+        encoder=lambda state: eqx.combine(state.trained, state.fixed, static),
+    )
+
+
+def _over_seeds(chunk: Callable[..., Any]) -> Callable[..., Any]:
+    def mapped(state: TrainState, data: Any, steps: int) -> tuple[TrainState, Metrics]:
+        return jax.vmap(lambda s: chunk(s, data, steps))(state)
+
+    return mapped
+
+
+def _metrics(loss: jax.Array, info: Info, readings: jax.Array) -> Metrics:
+    worst = jnp.max(jnp.abs(jnp.tril(info.errors)))
+    return Metrics(loss, info.graph, info.dual, info.penalty, info.barrier, worst, readings)

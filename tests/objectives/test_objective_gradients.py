@@ -1,0 +1,161 @@
+"""Gradients against finite differences, against the paper's formula by hand, and against exact expectations."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from reversible_chains import Chain
+
+from lapwing.objectives import (
+    AlloState,
+    BarrierState,
+    Objective,
+    Values,
+    allo,
+    exact_graph_drawing_energy,
+    gdo,
+    ggdo,
+    quadratic_penalty,
+)
+
+DIM = 4
+
+
+def exact_values(table: jax.Array, chain: Chain) -> Values:
+    energies = exact_graph_drawing_energy(table, lambda u: jnp.asarray(chain.operator) @ u, jnp.asarray(chain.rho))
+    return Values(energies, table, table, jnp.asarray(chain.rho))
+
+
+def loss_gradient(objective: Objective, state, table: np.ndarray, chain: Chain) -> np.ndarray:
+    return np.asarray(jax.jit(jax.grad(lambda u: objective.loss(state, exact_values(u, chain))[0]))(jnp.asarray(table)))
+
+
+def random_state(dim: int, seed: int) -> AlloState:
+    rng = np.random.default_rng(seed)
+    duals = jnp.asarray(np.tril(rng.normal(size=(dim, dim))))
+    return AlloState(duals, BarrierState(jnp.asarray(1.7), jnp.asarray(0.0)))
+
+
+def equilibrium_state(eigenvalues: np.ndarray, barrier: float = 2.5) -> AlloState:
+    return AlloState(jnp.diag(jnp.asarray(-2 * eigenvalues)), BarrierState(jnp.asarray(barrier), jnp.asarray(0.0)))
+
+
+SMOOTH = {
+    "gdo": gdo(1.3),
+    "ggdo": ggdo(1.3),
+    "ggdo_coefficients": ggdo(0.7, coefficients=[9.0, 4.0, 1.0, 0.5]),
+    "allo_without_stop_gradient": allo(1.3, stop_gradient=False),
+}
+
+
+@pytest.mark.parametrize("objective", SMOOTH.values(), ids=SMOOTH.keys())
+def test_gradients_without_stop_gradient_are_the_finite_differences(objective: Objective, chain: Chain) -> None:
+    with jax.enable_x64(True):
+        table = np.random.default_rng(0).normal(size=(8, DIM))
+        state = objective.init(DIM)
+        if isinstance(state, AlloState):
+            state = random_state(DIM, seed=1)
+        value = jax.jit(lambda u: objective.loss(state, exact_values(u, chain))[0])
+        expected = np.zeros_like(table)
+        for index in np.ndindex(table.shape):
+            nudge = np.zeros_like(table)
+            nudge[index] = 1e-5
+            expected[index] = (value(table + nudge) - value(table - nudge)) / 2e-5
+        np.testing.assert_allclose(loss_gradient(objective, state, table, chain), expected, rtol=1e-6, atol=1e-7)
+
+
+def test_allo_descends_along_the_direction_of_the_papers_lemma_2(chain: Chain) -> None:
+    with jax.enable_x64(True):
+        table = np.random.default_rng(2).normal(size=(8, DIM))
+        state = random_state(DIM, seed=3)
+        beta, b = np.asarray(state.duals), float(state.barrier.coefficient)
+        errors = chain.inner(table, table) - np.eye(DIM)
+        expected = 2 * chain.laplacian @ table
+        for i in range(DIM):
+            for k in range(i + 1):
+                expected[:, i] += beta[i, k] * table[:, k] + 2 * b * errors[i, k] * table[:, k]
+        # The derivative by a table's entry carries rho; the gradient in the inner product of rho does not.
+        actual = loss_gradient(allo(), state, table, chain) / chain.rho[:, None]
+        np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_without_stop_gradient_the_diagonal_counts_twice_and_later_components_pull(chain: Chain) -> None:
+    with jax.enable_x64(True):
+        table = np.random.default_rng(4).normal(size=(8, DIM))
+        state = random_state(DIM, seed=5)
+        errors = chain.inner(table, table) - np.eye(DIM)
+        pull = np.tril(np.asarray(state.duals) + 2 * float(state.barrier.coefficient) * errors)
+        expected = 2 * chain.laplacian @ table + table @ (pull + pull.T).T
+        actual = loss_gradient(allo(stop_gradient=False), state, table, chain) / chain.rho[:, None]
+        np.testing.assert_allclose(actual, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_allo_without_duals_and_growth_is_the_quadratic_penalty(chain: Chain) -> None:
+    with jax.enable_x64(True):
+        table = np.random.default_rng(6).normal(size=(8, DIM))
+        plain, ablated = quadratic_penalty(1.1), allo(1.1, barrier_rate=0.0, duals=False)
+        state = ablated.init(DIM)
+        for _ in range(2):
+            np.testing.assert_allclose(
+                loss_gradient(ablated, state, table, chain), loss_gradient(plain, (), table, chain), rtol=1e-12
+            )
+            state = ablated.update(state, ablated.loss(state, exact_values(jnp.asarray(table), chain))[1])
+
+
+@pytest.mark.parametrize("stop_gradient", [True, False])
+def test_the_exact_eigenvectors_are_an_equilibrium(chain: Chain, stop_gradient: bool) -> None:
+    with jax.enable_x64(True):
+        table, eigenvalues = chain.eigenvectors[:, :DIM], chain.eigenvalues[:DIM]
+        # Lemma 2 with the stop-gradient; Lemma 1, half of it, without.
+        state = equilibrium_state(eigenvalues if stop_gradient else eigenvalues / 2)
+        objective = allo(stop_gradient=stop_gradient)
+        assert np.abs(loss_gradient(objective, state, table, chain)).max() < 1e-12
+        info = objective.loss(state, exact_values(jnp.asarray(table), chain))[1]
+        np.testing.assert_allclose(objective.update(state, info).duals, state.duals, atol=1e-12)
+        np.testing.assert_allclose(objective.eigenvalues(state, info), eigenvalues, atol=1e-12)
+
+
+def test_every_permutation_is_an_equilibrium_but_no_rotation(chain: Chain) -> None:
+    with jax.enable_x64(True):
+        order = np.array([2, 0, 3, 1])
+        table, eigenvalues = chain.eigenvectors[:, order], chain.eigenvalues[order]
+        assert np.abs(loss_gradient(allo(), equilibrium_state(eigenvalues), table, chain)).max() < 1e-12
+        rotation = np.linalg.qr(np.random.default_rng(7).normal(size=(DIM, DIM)))[0]
+        rotated = chain.eigenvectors[:, :DIM] @ rotation
+        best_duals = equilibrium_state(np.diag(rotation.T @ np.diag(chain.eigenvalues[:DIM]) @ rotation))
+        assert np.abs(loss_gradient(allo(), best_duals, rotated, chain)).max() > 1e-2
+
+
+def test_gdo_is_indifferent_to_rotations(chain: Chain) -> None:
+    with jax.enable_x64(True):
+        table = np.random.default_rng(8).normal(size=(8, DIM))
+        rotation = np.linalg.qr(np.random.default_rng(9).normal(size=(DIM, DIM)))[0]
+        losses = [gdo().loss((), exact_values(jnp.asarray(u), chain))[0] for u in (table, table @ rotation)]
+        np.testing.assert_allclose(losses[0], losses[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["ggdo", "allo"])
+def test_two_batches_give_the_gradient_of_the_exact_square_on_average(name: str, chain: Chain) -> None:
+    objective = {"ggdo": ggdo, "allo": allo}[name](2.0)
+    with jax.enable_x64(True):
+        table = jnp.asarray(np.random.default_rng(10).normal(size=(8, DIM)))
+        state = random_state(DIM, seed=11) if name == "allo" else objective.init(DIM)
+        none = jnp.zeros(DIM)
+
+        draws = np.random.default_rng(12).choice(8, size=(40_000, 2, 16), p=chain.rho)
+
+        def sampled(u: jax.Array, ids: jax.Array, shared: bool) -> jax.Array:
+            return objective.loss(state, Values(none, u[ids[0]], u[ids[0 if shared else 1]]))[0]
+
+        def average(shared: bool) -> tuple[np.ndarray, np.ndarray]:
+            gradients = jax.jit(jax.vmap(lambda ids: jax.grad(sampled)(table, ids, shared)))(draws)
+            return np.asarray(gradients.mean(0)), np.asarray(gradients.std(0)) / 200
+
+        exact = np.asarray(
+            jax.grad(lambda u: objective.loss(state, Values(none, u, u, jnp.asarray(chain.rho)))[0])(table)
+        )
+        mean, error = average(shared=False)
+        assert np.max(np.abs(mean - exact) / error) < 4.5
+        if name == "ggdo":
+            biased, error = average(shared=True)
+            assert np.max(np.abs(biased - exact) / error) > 20

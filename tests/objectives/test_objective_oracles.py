@@ -1,0 +1,161 @@
+"""Descent on a table of values with exact batches, against a dense eigensolver, on a chain with a non-uniform rho."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from reversible_chains import Chain
+
+from lapwing.objectives import (
+    Objective,
+    Values,
+    allo,
+    dual_eigenvalues,
+    exact_graph_drawing_energy,
+    gdo,
+    ggdo,
+    output_order,
+    permuted,
+    quadratic_penalty,
+)
+
+DIM = 4
+
+
+def descend(
+    objective: Objective, chain: Chain, steps: int, rate: float = 0.5, start: jax.Array | None = None, state: Any = None
+) -> tuple[np.ndarray, Any, Any]:
+    """Plain gradient descent in float64; call inside ``enable_x64``. Gives the table, the state and the last info."""
+    operator, rho = jnp.asarray(chain.operator), jnp.asarray(chain.rho)
+
+    def loss(table: jax.Array, state: Any) -> Any:
+        energies = exact_graph_drawing_energy(table, lambda u: operator @ u, rho)
+        return objective.loss(state, Values(energies, table, table, rho))
+
+    def step(carry: Any, _: None) -> Any:
+        table, state = carry
+        (_, info), gradient = jax.value_and_grad(loss, has_aux=True)(table, state)
+        return (table - rate * gradient, objective.update(state, info)), None
+
+    table = jax.random.normal(jax.random.key(0), (8, DIM)) * 0.5 if start is None else start
+    state = objective.init(DIM) if state is None else state
+    (table, state), _ = jax.jit(lambda carry: jax.lax.scan(step, carry, None, length=steps))((table, state))
+    return np.asarray(table), state, jax.jit(loss)(table, state)[1]
+
+
+def sign_free_error(table: np.ndarray, chain: Chain) -> float:
+    truth = chain.eigenvectors[:, : table.shape[1]]
+    signs = np.sign(np.sum(chain.rho[:, None] * table * truth, axis=0))
+    return float(np.abs(table * signs - truth).max())
+
+
+def cosines(table: np.ndarray, chain: Chain) -> np.ndarray:
+    truth = chain.eigenvectors[:, : table.shape[1]]
+    return np.abs(np.diag(chain.inner(table, truth))) / np.sqrt(np.diag(chain.inner(table, table)))
+
+
+def span_error(table: np.ndarray, chain: Chain) -> float:
+    truth = chain.eigenvectors[:, : table.shape[1]]
+    return float(np.abs(table - truth @ chain.inner(truth, table)).max())
+
+
+@pytest.mark.parametrize("barrier_rate", [0.0, 0.01], ids=["fixed", "growing"])
+def test_allo_reaches_the_eigenvectors_and_its_duals_the_eigenvalues(chain: Chain, barrier_rate: float) -> None:
+    with jax.enable_x64(True):
+        objective = allo(2.5, barrier_rate, dual_rate=0.05)
+        table, state, info = descend(objective, chain, 8_000)
+        assert sign_free_error(table, chain) < 1e-5
+        np.testing.assert_allclose(state.duals, -2 * np.diag(chain.eigenvalues[:DIM]), atol=1e-5)
+        np.testing.assert_allclose(dual_eigenvalues(state), chain.eigenvalues[:DIM], atol=1e-5)
+        np.testing.assert_allclose(objective.eigenvalues(state, info), chain.eigenvalues[:DIM], atol=1e-5)
+
+
+def test_the_multipliers_are_right_long_before_the_duals(chain: Chain) -> None:
+    with jax.enable_x64(True):
+        objective = allo(2.5, 0.0, dual_rate=1e-5)
+        _, state, info = descend(objective, chain, 8_000)
+        truth = chain.eigenvalues[:DIM]
+        assert np.abs(dual_eigenvalues(state) - truth).max() > 0.1
+        assert np.abs(objective.eigenvalues(state, info) - truth).max() < 2e-3
+
+
+def test_the_quadratic_penalty_orders_but_shortens_as_predicted(chain: Chain) -> None:
+    with jax.enable_x64(True):
+        objective = quadratic_penalty(2.5)
+        table, state, info = descend(objective, chain, 8_000)
+        truth = chain.eigenvalues[:DIM]
+        np.testing.assert_allclose(cosines(table, chain), 1, atol=1e-8)
+        np.testing.assert_allclose(np.diag(chain.inner(table, table)), 1 - truth / 2.5, atol=1e-6)
+        np.testing.assert_allclose(objective.eigenvalues(state, info), truth, atol=1e-6)
+
+
+def test_gdo_reaches_the_span_only(chain: Chain) -> None:
+    with jax.enable_x64(True):
+        table, _, info = descend(gdo(2.5), chain, 8_000)
+        assert span_error(table, chain) < 1e-5
+        assert cosines(table, chain).min() < 0.95
+        lengths = np.linalg.eigvalsh(chain.inner(table, table))[::-1]
+        np.testing.assert_allclose(lengths, 1 - chain.eigenvalues[:DIM] / 5, atol=1e-6)
+        assert np.abs(info.errors).max() > 1e-2
+
+
+def test_ggdo_reaches_the_eigenvectors_shortened(chain: Chain) -> None:
+    with jax.enable_x64(True):
+        objective = ggdo(2.5)
+        table, state, info = descend(objective, chain, 20_000, rate=0.1)
+        truth = chain.eigenvalues[:DIM]
+        np.testing.assert_allclose(cosines(table, chain), 1, atol=1e-6)
+        np.testing.assert_allclose(np.diag(chain.inner(table, table)), 1 - truth / 5, atol=1e-5)
+        np.testing.assert_allclose(objective.eigenvalues(state, info), truth, atol=1e-5)
+
+
+def test_a_small_barrier_makes_ggdo_lose_the_upper_modes(chain: Chain) -> None:
+    with jax.enable_x64(True):
+        barrier = float(chain.eigenvalues[2] + chain.eigenvalues[3]) / 4
+        objective = ggdo(barrier)
+        table, state, info = descend(objective, chain, 20_000, rate=0.3)
+        lengths = np.diag(chain.inner(table, table))
+        assert lengths[3] < 0.01 < 0.1 < lengths[:3].min()
+        assert np.isfinite(objective.eigenvalues(state, info)).all()
+
+
+def test_growth_of_the_barrier_brings_the_penalty_methods_nearer(chain: Chain) -> None:
+    with jax.enable_x64(True):
+        for make in (lambda r: ggdo(1.0, barrier_rate=r), lambda r: allo(1.0, r, duals=False)):
+            fixed = descend(make(0.0), chain, 8_000, rate=0.05)[0]
+            grown = descend(make(0.1), chain, 8_000, rate=0.05)[0]
+            assert sign_free_error(grown, chain) < 0.7 * sign_free_error(fixed, chain)
+
+
+def test_without_the_stop_gradient_the_span_is_found_but_not_the_eigenvectors(chain: Chain) -> None:
+    with jax.enable_x64(True):
+        table, _, info = descend(allo(2.5, 0.0, dual_rate=0.05, stop_gradient=False), chain, 8_000, rate=0.2)
+        assert span_error(table, chain) < 1e-5
+        assert np.abs(info.errors).max() < 1e-5
+        assert cosines(table, chain).min() < 0.95
+
+
+def test_from_a_wrong_order_allo_recovers(chain: Chain) -> None:
+    with jax.enable_x64(True):
+        noise = 1e-3 * np.random.default_rng(1).normal(size=(8, DIM))
+        start = jnp.asarray(chain.eigenvectors[:, [3, 1, 0, 2]] + noise)
+        table, _, _ = descend(allo(2.5, 0.0, dual_rate=0.05), chain, 10_000, start=start)
+        assert sign_free_error(table, chain) < 1e-5
+
+
+def test_permuted_outputs_are_recovered_from(chain: Chain) -> None:
+    with jax.enable_x64(True):
+        period = 6_000
+        objective = permuted(allo(2.5, 0.0, dual_rate=0.05), every=period, seed=1)
+        table, state, _ = descend(objective, chain, period)
+        order = np.asarray(output_order(state, DIM))
+        assert sorted(order) == list(range(DIM))
+        assert not np.array_equal(order, np.arange(DIM))
+        assert sign_free_error(table, chain) < 1e-4
+        assert sign_free_error(table[:, order], chain) > 0.5
+        table, state, info = descend(objective, chain, period - 1, start=jnp.asarray(table), state=state)
+        np.testing.assert_array_equal(output_order(state, DIM), order)
+        assert sign_free_error(table[:, order], chain) < 1e-4
+        np.testing.assert_allclose(objective.eigenvalues(state, info), chain.eigenvalues[:DIM], atol=1e-4)

@@ -1,0 +1,319 @@
+"""The representation: what it says of itself, and what survives on disk."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from lapwing import representation
+from lapwing.definitions import geometric, successor, truncated
+from lapwing.encoders.lookup import LookupEncoder
+from lapwing.environments.box import BoxWorld
+from lapwing.errors import LapwingError
+from lapwing.exact import solve
+from lapwing.representation import ENCODER_HOMES, MANIFEST, WEIGHTS, LaplacianRepresentation, load
+from lapwing.trajectories.collect import collect
+
+
+@pytest.fixture(scope="module")
+def cross() -> LaplacianRepresentation:
+    """GridMaze-11: its eleventh component is the second of three that share an eigenvalue."""
+    return solve("GridMaze-11", dim=11, definition="successor(0.9)")
+
+
+@pytest.fixture
+def saved(cross: LaplacianRepresentation, tmp_path: Path) -> Path:
+    return cross.save(tmp_path / "run")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def edit_manifest(folder: Path, **changes: Any) -> None:
+    manifest = json.loads((folder / MANIFEST).read_text())
+    (folder / MANIFEST).write_text(json.dumps({**manifest, **changes}))
+
+
+def edit_arrays(folder: Path, **changes: Any) -> None:
+    """Change arrays and the checksum with them, as a careful forger would."""
+    arrays = {**load_file(folder / WEIGHTS), **{name.replace("__", "."): value for name, value in changes.items()}}
+    save_file({name: array for name, array in arrays.items() if array is not None}, folder / WEIGHTS)
+    edit_manifest(folder, checksum=representation.zlib.crc32((folder / WEIGHTS).read_bytes()))
+
+
+@pytest.mark.parametrize("source", ["GridMaze-11", "Box-3", "square box", "data", "matrix", "pixels"])
+def test_what_is_loaded_equals_what_was_saved_bit_by_bit(source: str, tmp_path: Path) -> None:
+    sources: dict[str, Any] = {
+        "square box": BoxWorld((1.0, 1.0)),
+        "data": collect("GridMaze-9", steps=3_000, seed=0),
+        "matrix": np.full((4, 4), 0.25),
+        "pixels": "GridMaze-7",
+    }
+    options: dict[str, Any] = {"observation": "pixels"} if source == "pixels" else {}
+    model = solve(sources.get(source, source), 2, definition="truncated(0.9, 50)", **options)
+    again = load(model.save(tmp_path / "run"))
+    for name, array in model.encoder.arrays().items():
+        np.testing.assert_array_equal(again.encoder.arrays()[name], array)
+        assert again.encoder.arrays()[name].dtype == array.dtype
+    np.testing.assert_array_equal(again.mu, model.mu)
+    assert model.residuals is not None
+    assert again.residuals is not None
+    np.testing.assert_array_equal(again.residuals, model.residuals)
+    for name in ("dim", "definition", "exact", "orthonormality_error", "next_mu", "metadata"):
+        assert getattr(again, name) == getattr(model, name), name
+    points = model.encoder.support()[0]  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(again.transform(points), model.transform(points))
+    assert str(again.certificate()) == str(model.certificate())
+
+
+def test_a_representation_without_residuals_survives_too(cross: LaplacianRepresentation, tmp_path: Path) -> None:
+    bare = replace(cross, residuals=None, orthonormality_error=None, next_mu=None)
+    again = load(bare.save(tmp_path))
+    assert again.residuals is None
+    assert again.next_mu is None
+
+
+def test_saving_again_replaces_the_model_and_leaves_other_files_alone(
+    cross: LaplacianRepresentation, saved: Path
+) -> None:
+    (saved / "config.json").write_text("{}")
+    (saved / "checkpoints").mkdir()
+    (saved / "checkpoints" / "1").write_text("x")
+    solve("GridMaze-7", 3).save(saved)
+    assert load(saved).dim == 3
+    assert {path.name for path in saved.iterdir()} == {MANIFEST, WEIGHTS, "config.json", "checkpoints"}
+    assert (saved / "checkpoints" / "1").read_text() == "x"
+
+
+@pytest.mark.parametrize("broken", ["save_file", "write_json"])
+def test_a_failed_save_changes_nothing(
+    broken: str, cross: LaplacianRepresentation, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError("disk full")
+
+    before = contents(saved)
+    monkeypatch.setattr(representation, broken, fail)
+    other = solve("GridMaze-7", 3)
+    with pytest.raises(OSError, match="disk full"):
+        other.save(saved)
+    assert contents(saved) == before
+    with pytest.raises(OSError, match="disk full"):
+        other.save(tmp_path / "new")
+    assert not list((tmp_path / "new").iterdir())
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"mu": np.full(12, np.nan)}, {"orthonormality_error": np.inf}, {"metadata": {"key": object()}}],
+    ids=["nan eigenvalues", "infinite error", "metadata"],
+)
+def test_what_a_manifest_cannot_hold_is_refused_and_changes_nothing(
+    changes: dict[str, Any], cross: LaplacianRepresentation, saved: Path
+) -> None:
+    before = contents(saved)
+    with pytest.raises(LapwingError, match="cannot be saved"):
+        replace(cross, **changes).save(saved)
+    assert contents(saved) == before
+
+
+def test_a_file_in_place_of_the_folder_is_refused(cross: LaplacianRepresentation, tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    target.write_text("mine")
+    with pytest.raises(LapwingError, match="is a file; choose a folder"):
+        cross.save(target)
+    assert target.read_text() == "mine"
+
+
+def test_a_folder_that_is_absent_empty_or_a_file_is_refused(tmp_path: Path, saved: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for path in (tmp_path / "absent", tmp_path / "empty", saved / MANIFEST):
+        with pytest.raises(LapwingError, match="does not exist"):
+            load(path)
+
+
+def test_a_folder_of_trajectories_is_recognised(tmp_path: Path) -> None:
+    collect("GridMaze-7", steps=100, seed=0).save(tmp_path / "data")
+    with pytest.raises(LapwingError, match=r"holds trajectories.*Trajectories\.load"):
+        load(tmp_path / "data")
+
+
+def test_missing_or_foreign_weights_are_refused(saved: Path, tmp_path: Path) -> None:
+    other = solve("GridMaze-7", 3).save(tmp_path / "other")
+    (saved / WEIGHTS).write_bytes((other / WEIGHTS).read_bytes())
+    with pytest.raises(LapwingError, match="damaged or belongs to another"):
+        load(saved)
+    (saved / WEIGHTS).unlink()
+    with pytest.raises(LapwingError, match="copy the whole folder"):
+        load(saved)
+
+
+@pytest.mark.parametrize("keep", [0, 5, 100, -1])
+def test_truncated_weights_are_refused(keep: int, saved: Path) -> None:
+    (saved / WEIGHTS).write_bytes((saved / WEIGHTS).read_bytes()[:keep])
+    with pytest.raises(LapwingError, match="checksums differ"):
+        load(saved)
+
+
+def test_one_flipped_bit_is_noticed(saved: Path) -> None:
+    damaged = bytearray((saved / WEIGHTS).read_bytes())
+    damaged[-3] ^= 1
+    (saved / WEIGHTS).write_bytes(damaged)
+    with pytest.raises(LapwingError, match="checksums differ"):
+        load(saved)
+
+
+@pytest.mark.parametrize("foreign", [b"", b"not safetensors", b"\x80\x04pickle", b"\xff" * 64])
+def test_weights_of_another_format_are_refused_even_with_the_right_checksum(foreign: bytes, saved: Path) -> None:
+    (saved / WEIGHTS).write_bytes(foreign)
+    edit_manifest(saved, checksum=representation.zlib.crc32(foreign))
+    with pytest.raises(LapwingError, match="not a safetensors file"):
+        load(saved)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"format": "other"}', "\x00"], ids=repr)
+def test_a_manifest_that_is_damaged_or_foreign_is_refused(text: str, saved: Path) -> None:
+    (saved / MANIFEST).write_text(text)
+    with pytest.raises(LapwingError, match=re.escape(MANIFEST)):
+        load(saved)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"version": 2}, "version 2"),
+        ({"version": "1"}, "version '1'"),
+        ({"encoder": {"kind": "oracle", "config": {}}}, "kind 'oracle', unknown here"),
+        ({"encoder": {"kind": ["lookup"], "config": {}}}, "garbles a field"),
+        ({"encoder": "lookup"}, "garbles a field"),
+        ({"encoder": None}, "garbles a field"),
+        ({"dim": 0}, "do not make a representation"),
+        ({"dim": 13}, "do not make a representation"),
+        ({"dim": "many"}, "garbles a field"),
+        ({"definition": "wavelet(3)"}, "unknown Laplacian definition"),
+        ({"definition": "successor(2)"}, "strictly between 0 and 1"),
+        ({"orthonormality_error": "small"}, "garbles a field"),
+        ({"next_mu": [1.0]}, "garbles a field"),
+        ({"metadata": 3}, "garbles a field"),
+    ],
+    ids=str,
+)
+def test_a_manifest_with_a_wrong_field_is_refused(changes: dict[str, Any], message: str, saved: Path) -> None:
+    edit_manifest(saved, **changes)
+    with pytest.raises(LapwingError, match=message):
+        load(saved)
+
+
+@pytest.mark.parametrize("field", ["dim", "definition", "exact", "encoder", "checksum"])
+def test_a_manifest_that_lacks_a_field_is_refused(field: str, saved: Path) -> None:
+    manifest = json.loads((saved / MANIFEST).read_text())
+    del manifest[field]
+    (saved / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(LapwingError, match="damaged"):
+        load(saved)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mu": None}, "lacks or garbles a field"),
+        ({"mu": np.zeros(11)}, "do not make a representation"),
+        ({"residuals": np.zeros(5)}, "residuals do not fit"),
+        ({"encoder__values": None}, "lacks or garbles a field"),
+        ({"encoder__weights": np.zeros(3)}, "do not fit together"),
+        ({"encoder__values": np.zeros((17, 10))}, "do not make a representation"),
+    ],
+    ids=["no mu", "short mu", "short residuals", "no values", "short weights", "narrow values"],
+)
+def test_arrays_that_do_not_fit_together_are_refused(changes: dict[str, Any], message: str, saved: Path) -> None:
+    edit_arrays(saved, **changes)
+    with pytest.raises(LapwingError, match=message):
+        load(saved)
+
+
+@pytest.mark.parametrize("kind", ENCODER_HOMES)
+def test_every_kind_of_encoder_that_a_file_may_name_is_where_it_is_said_to_be(kind: str) -> None:
+    assert representation._encoder_class(kind).kind == kind
+
+
+@pytest.mark.parametrize(
+    "changes", [{"dim": 0}, {"dim": 13}, {"mu": np.zeros(3)}, {"residuals": np.zeros(3)}], ids=lambda c: next(iter(c))
+)
+def test_parts_that_do_not_fit_make_no_representation(changes: dict[str, Any], cross: LaplacianRepresentation) -> None:
+    with pytest.raises(LapwingError, match="do not"):
+        replace(cross, **changes)
+
+
+def test_eigenvalues_come_in_any_definition(cross: LaplacianRepresentation) -> None:
+    for definition in (successor(0.5), geometric(0.9), truncated(0.9, 50)):
+        expected = definition.from_mu(cross.mu[:11])
+        np.testing.assert_array_equal(cross.eigenvalues_in(definition), expected)
+        np.testing.assert_array_equal(cross.eigenvalues_in(str(definition)), expected)
+    np.testing.assert_array_equal(cross.eigenvalues, cross.eigenvalues_in("successor(0.9)"))
+    np.testing.assert_allclose(cross.eigenvalues_in("one_step"), 1.0 - cross.mu[:11])
+    with pytest.raises(LapwingError, match="unknown Laplacian definition"):
+        cross.eigenvalues_in("two_step")
+
+
+def test_an_unknown_observation_is_an_error(cross: LaplacianRepresentation) -> None:
+    with pytest.raises(LapwingError, match="does not generalise"):
+        cross.transform([[0.123, 0.456]])
+
+
+def test_the_tolerance_is_that_of_exact_dynamics_or_of_data(cross: LaplacianRepresentation) -> None:
+    assert cross.tolerance == 1e-6
+    assert replace(cross, exact=False).tolerance == 1e-2
+
+
+def test_an_exact_solution_is_trusted_except_for_repeats(cross: LaplacianRepresentation) -> None:
+    certificate = cross.certificate()
+    repeated = [abs(np.delete(cross.mu, i) - mu).min() < 1e-9 for i, mu in enumerate(cross.mu)][:11]
+    assert any(repeated)
+    assert not all(repeated)
+    assert certificate.verdicts == tuple("degenerate" if again else "trusted" for again in repeated)
+    assert len(certificate.residuals) == 11
+    np.testing.assert_allclose(certificate.eigenvalues, 1.0 - cross.mu[:11])
+
+
+def test_a_cluster_that_the_dimension_cuts_keeps_the_gap_above_the_whole_of_it(
+    cross: LaplacianRepresentation,
+) -> None:
+    assert cross.next_mu is not None
+    below, above = cross.mu[8] - cross.mu[10], cross.mu[11] - cross.next_mu
+    assert cross.certificate().gaps[10] == pytest.approx(min(below, above), rel=1e-6)
+    close = replace(cross, next_mu=float(cross.mu[11] - 1e-4))
+    assert close.certificate().gaps[10] == pytest.approx(1e-4, rel=1e-6)
+
+
+def test_a_component_with_a_large_residual_is_not_converged(cross: LaplacianRepresentation) -> None:
+    assert cross.residuals is not None
+    residuals = cross.residuals.copy()
+    residuals[4] = 0.5
+    certificate = replace(cross, residuals=residuals).certificate()
+    assert certificate.verdicts[4] == "not converged"
+    assert not certificate.converged
+    others = np.delete(np.array(certificate.verdicts), 4)
+    assert "not converged" not in others
+
+
+def test_a_residual_beyond_the_dimension_is_nobodys_concern(cross: LaplacianRepresentation) -> None:
+    assert cross.residuals is not None
+    residuals = np.append(cross.residuals[:11], 0.5)
+    assert replace(cross, residuals=residuals).certificate().converged
+
+
+def test_without_residuals_there_is_no_certificate(cross: LaplacianRepresentation) -> None:
+    with pytest.raises(LapwingError, match="no residuals"):
+        replace(cross, residuals=None).certificate()
+
+
+def test_the_text_says_what_it_is(cross: LaplacianRepresentation) -> None:
+    assert repr(cross).startswith("LaplacianRepresentation(GridMaze-11, exact, dim=11, successor(0.9) eigenvalues [0,")
+    bare = LaplacianRepresentation(LookupEncoder(np.zeros((1, 1)), np.ones((1, 1)), np.ones(1)), np.ones(1), 1)
+    assert repr(bare) == "LaplacianRepresentation(?, from data, dim=1, one_step eigenvalues [0])"
