@@ -15,6 +15,7 @@ from lapwing.trajectories.container import ARRAY_FILES, MANIFEST, Trajectories, 
 # A table is worth having if observations come at least this often on average.
 MIN_REPEATS = 2.0
 DECIDE_AFTER = 4096
+MIN_DECIDABLE = 256
 
 
 class ObservationTable:
@@ -143,6 +144,8 @@ class TrajectoryBuilder:
         """The data set; on disk it takes its final place only now, and comes back memory-mapped."""
         if not self._lengths:
             raise LapwingError("nothing was collected; ask for at least one step")
+        if self._table is not None and MIN_DECIDABLE <= self._states < MIN_REPEATS * len(self._table):
+            self._give_up_table()
         lengths = np.concatenate(self._lengths)
         ends = np.concatenate(self._ends, axis=1)
         small = {"offsets": np.concatenate([[0], np.cumsum(lengths + 1)]).astype(np.int64)}

@@ -15,6 +15,8 @@ MIN_DEPARTURES = 100
 FAR_HOPS = 3
 FAR_DISTANCE = 4.0
 MAX_SOURCES = 200
+MOVE_REPEATS = 3.0
+RESET_TARGETS = 2.0
 SAMPLE = 1 << 20
 
 
@@ -52,10 +54,20 @@ def _by_hops(counts: csr_array) -> Suspicion | None:
     place = {int(source): number for number, source in enumerate(sources)}
     chosen = np.flatnonzero(rare & np.isin(entries.row, sources))
     far = np.array([np.isinf(hops[place[int(entries.row[i])], entries.col[i]]) for i in chosen])
+    if not _scattered(entries.row[chosen][far], entries.data[chosen][far]):
+        return Suspicion(0, 0.0)
     # Where there are more sources than were looked at, the rest are taken to be like them.
     scale = float(entries.data[rare].sum()) / float(entries.data[chosen].sum())
     steps = round(scale * float(entries.data[chosen][far].sum()))
     return Suspicion(steps, steps / total)
+
+
+def _scattered(sources: NDArray[np.int32], times: NDArray[np.float64]) -> bool:
+    """Whether far steps lead here and there, as resets do; a rare move of the policy leads to one place, often."""
+    if not len(sources):
+        return False
+    targets_per_source = len(sources) / len(np.unique(sources))
+    return bool(times.mean() < MOVE_REPEATS or targets_per_source >= RESET_TARGETS)
 
 
 def _sources(candidates: NDArray[np.int32]) -> NDArray[np.int32]:
