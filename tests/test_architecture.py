@@ -36,8 +36,9 @@ ARROWS: dict[str, set[str]] = {
     "experiments": BELOW_EXPERIMENTS,
     "plots": BELOW_EXPERIMENTS,
     "report": BELOW_EXPERIMENTS | {"experiments", "plots"},
+    "runs": BELOW_COMMANDS,
     "terminal": BELOW_COMMANDS,
-    "commands": BELOW_COMMANDS | {"terminal", "cli"},
+    "commands": BELOW_COMMANDS | {"terminal", "cli", "runs"},
     "cli": BELOW_COMMANDS | {"terminal", "commands"},
 }
 

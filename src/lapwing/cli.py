@@ -17,7 +17,8 @@ ObservationMode = Literal["xy", "one_hot", "pixels"]
 DESCRIPTION = """The Laplacian representation of a reinforcement-learning environment.
 
 Try:  lapwing worlds --pictures
-      lapwing solve Rooms-16 --dim 11 --out demo
+      lapwing learn Rooms-16 --dim 11 --out demo
+      lapwing solve Rooms-16 --dim 11 --out exact
       lapwing collect Rooms-16 --steps 1000000 --out data && lapwing audit data"""
 
 
@@ -125,6 +126,63 @@ class Solve:
 
 
 @dataclass(frozen=True)
+class Learn:
+    """Learn a representation from a world's experience, its exact operator, or a data set.
+
+    Example: lapwing learn Rooms-16 --dim 11 --out demo
+    """
+
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
+    """A world's name, a rule, a .txt layout, gym:ID, or a data folder."""
+    dim: int = 11
+    """How many components."""
+    preset: Literal["default", "paper", "pixels"] = "default"
+    """What the other options start from."""
+    exact: Flag = False
+    """Learn from the exact operator of the world instead of experience."""
+    data_steps: int = 1_000_000
+    """Transitions to collect where no data folder is given."""
+    steps: Annotated[int | None, _option("N", "the preset's")] = None
+    """Gradient steps at most."""
+    all_steps: Flag = False
+    """Make all of them, converged or not."""
+    seed: int = 0
+    """Of collection and of learning."""
+    objective: Annotated[str | None, _option("NAME", "allo")] = None
+    """allo, ggdo, gdo or quadratic_penalty."""
+    encoder: Annotated[str | None, _option("NAME", "by the shape of observations")] = None
+    """fourier, mlp, conv or table."""
+    batches: Annotated[str | None, _option("KIND", "exact where observations repeat")] = None
+    """exact, sampled (the paper's) or unbiased."""
+    discounts: Annotated[tuple[float, ...] | None, _option("G...", "the preset's")] = None
+    """Discounts of the gaps; several are mixed."""
+    batch_size: Annotated[int | None, _option("N", "1024")] = None
+    """Pairs per step, where batches are sampled."""
+    barrier: Annotated[float | None, _option("B", "the preset's")] = None
+    """Barrier coefficient at the start."""
+    barrier_rate: Annotated[float | None, _option("R", "the preset's")] = None
+    """Growth of the barrier."""
+    dual_rate: Annotated[float | None, _option("R", "the preset's")] = None
+    """Step of the dual ascent."""
+    learning_rate: Annotated[float | None, _option("R", "0.001")] = None
+    """Of Adam, at the start."""
+    refine: Annotated[str | None, _option("{ritz,none}", "the preset's")] = None
+    """Rotate inside the learned span at the end, or not."""
+    log_every: Annotated[int | None, _option("N", "the preset's")] = None
+    """Steps between reports."""
+    observation: Observation = None
+    """What is observed in a grid."""
+    slip: Slip = None
+    """Probability that a random move replaces the chosen one, in a grid."""
+    layouts: LayoutsFolder = None
+    """Folder of *.txt layouts."""
+    out: Annotated[Path | None, _option("DIR", "runs/learn-SOURCE")] = None
+    """Folder to write."""
+    json: Flag = False
+    """Print JSON instead of tables."""
+
+
+@dataclass(frozen=True)
 class Score:
     """Score a saved representation against the exact one, beside the counting estimate.
 
@@ -152,13 +210,17 @@ Command = (
     | Annotated[Collect, tyro.conf.subcommand("collect")]
     | Annotated[Audit, tyro.conf.subcommand("audit")]
     | Annotated[Solve, tyro.conf.subcommand("solve")]
+    | Annotated[Learn, tyro.conf.subcommand("learn")]
     | Annotated[Score, tyro.conf.subcommand("score")]
 )
 
 
-def parse(arguments: Sequence[str]) -> Worlds | Collect | Audit | Solve | Score:
+Words = Worlds | Collect | Audit | Solve | Learn | Score
+
+
+def parse(arguments: Sequence[str]) -> Words:
     """Understand the words, or explain them and leave with exit code 2."""
-    words: Worlds | Collect | Audit | Solve | Score = tyro.cli(
+    words: Words = tyro.cli(
         Command,
         args=list(arguments),
         prog="lapwing",

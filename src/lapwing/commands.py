@@ -1,26 +1,30 @@
 """What each command of the command line does; called with words already parsed."""
 
-import csv
 import re
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lapwing import terminal
-from lapwing.cli import Audit, Collect, Score, Solve, Worlds
-from lapwing.definitions import parse_definition, successor
+from lapwing.cli import Audit, Collect, Learn, Score, Solve, Worlds
+from lapwing.definitions import parse_definition
 from lapwing.environments.box import BoxWorld
 from lapwing.environments.descriptions import world_from_description
 from lapwing.environments.registry import World, layout_files, make_world, world_names
 from lapwing.errors import LapwingError
+from lapwing.evaluation.score import Score as Result
 from lapwing.evaluation.score import counting_score, score
-from lapwing.exact import solve
-from lapwing.files import read_array, read_manifest, replaced_file
-from lapwing.representation import FORMAT as MODEL_FORMAT
+from lapwing.exact import operator, solve
+from lapwing.files import read_array
+from lapwing.learning import Learner
 from lapwing.representation import MANIFEST as MODEL_MANIFEST
-from lapwing.representation import VERSION as MODEL_VERSION
 from lapwing.representation import LaplacianRepresentation, load
+from lapwing.runs import refuse_foreign, spectrum_rows, write_run
+from lapwing.spectral.operators import Operator
+from lapwing.training.config import LearnConfig
+from lapwing.training.engine import Report
 from lapwing.trajectories.audit import audit
 from lapwing.trajectories.collect import Source, collect
 from lapwing.trajectories.container import MANIFEST as DATA_MANIFEST
@@ -59,7 +63,7 @@ def run_worlds(words: Worlds) -> None:
 
 def run_collect(words: Collect) -> None:
     """Collect experience and write it to a folder."""
-    source, label = _collection_source(words)
+    source, label = _collection_source(words.world)
     out = words.out or Path("runs") / f"collect-{_file_name(label)}"
     options: dict[str, Any] = {"observation": words.observation, "slip": words.slip, "layouts": words.layouts}
     with terminal.progress_bar(f"collecting from {label}") as progress:
@@ -103,7 +107,7 @@ def run_solve(words: Solve) -> None:
     definition = parse_definition(words.definition)
     source, label = _solvable(words)
     out = words.out or Path("runs") / f"solve-{_file_name(label)}"
-    _refuse_foreign(out)
+    refuse_foreign(out)
     with terminal.spinner(f"solving {label}") as say:
         model = solve(
             source,
@@ -116,16 +120,37 @@ def run_solve(words: Solve) -> None:
             layouts=words.layouts,
             say=say,
         )
-        written = _write_solution(model, out)
-    certificate = model.certificate()
-    table = _spectrum_rows(model)
+        written = write_run(model, out)
     if words.json:
-        terminal.print_json({"world": label, "folder": str(out), "spectrum": table, "files": [p.name for p in written]})
+        terminal.print_json(_run_facts(model, label, out, written))
         return
-    columns = list(table[0])
-    rows = [[_plain(row[column]) for column in columns] for row in table]
-    terminal.print_table(f"{label}: smallest eigenvalues", columns, rows)
-    print(f"orthonormality error {certificate.orthonormality_error:.1e}")
+    _print_spectrum(model, label)
+    for path in written:
+        print(f"wrote {path}")
+
+
+def run_learn(words: Learn) -> None:
+    """Learn from a world, its exact operator or a data set, and write the run."""
+    data, label, truth = _learnable(words)
+    out = words.out or Path("runs") / f"learn-{_file_name(label)}"
+    refuse_foreign(out)
+    learner = Learner(words.preset, **_learning_options(words))
+    with terminal.progress_bar(f"learning {label}") as progress:
+        model = learner.fit(data, truth=truth, report=lambda line: progress(line.step, line.steps, _headline(line)))
+        written = write_run(model, out)
+    scores = {} if truth is None else {"learned": score(model, truth)}
+    if truth is not None and isinstance(data, Trajectories) and data.has_table:
+        scores["counting estimate"] = counting_score(data, truth)
+    if words.json:
+        named = {name.split()[0]: found.as_dict() for name, found in scores.items()}
+        terminal.print_json({**_run_facts(model, label, out, written), "scores": named})
+        return
+    _print_spectrum(model, label)
+    if scores:
+        _print_scores(f"{label} against the exact answer", scores, "successor(0.9)")
+    print(f"{model.metadata['steps']:,} steps in {model.metadata['seconds']:.1f} s")
+    if not model.certificate().converged:
+        terminal.note("some components have not converged: give more --steps, or see the verdicts above")
     for path in written:
         print(f"wrote {path}")
 
@@ -143,13 +168,60 @@ def run_score(words: Score) -> None:
     if words.json:
         terminal.print_json({name.split()[0]: found.as_dict() for name, found in scores.items()})
         return
-    tolerance = scores["model"].tolerance
-    columns = ["", "cosine (the paper's)", "subspace cosine", f"mean eigenvalue error, {words.definition}"]
+    _print_scores(f"Score of {words.model}", scores, words.definition)
+
+
+def _print_scores(title: str, scores: dict[str, Result], definition: str) -> None:
+    tolerance = next(iter(scores.values())).tolerance
+    columns = ["", "cosine (the paper's)", "subspace cosine", f"mean eigenvalue error, {definition}"]
     rows = [
         [name, f"{found.cosine:.4f}", f"{found.subspace_cosine:.4f}", f"{found.mean_eigenvalue_error:.2%}"]
         for name, found in scores.items()
     ]
-    terminal.print_table(f"Score of {words.model} (clusters within {tolerance:g})", columns, rows)
+    terminal.print_table(f"{title} (clusters within {tolerance:g})", columns, rows)
+
+
+def _print_spectrum(model: LaplacianRepresentation, label: str) -> None:
+    table = spectrum_rows(model)
+    columns = list(table[0])
+    rows = [[_plain(row[column]) for column in columns] for row in table]
+    terminal.print_table(f"{label}: smallest eigenvalues", columns, rows)
+    print(f"orthonormality error {model.certificate().orthonormality_error:.1e}")
+
+
+def _run_facts(model: LaplacianRepresentation, label: str, out: Path, written: list[Path]) -> dict[str, Any]:
+    facts = {"world": label, "folder": str(out), "spectrum": spectrum_rows(model), "files": [p.name for p in written]}
+    return facts | {name: model.metadata[name] for name in ("steps", "seconds", "config") if name in model.metadata}
+
+
+def _learnable(words: Learn) -> tuple[Trajectories | Operator, str, LaplacianRepresentation | None]:
+    """What to learn from, its label, and the truth where there is one."""
+    if (Path(words.source) / DATA_MANIFEST).is_file():
+        data = Trajectories.load(words.source)
+        world = world_from_description(data.metadata.get("world"))
+        truth = None if world is None else solve(world, words.dim)
+        return data, Path(words.source).resolve().name, truth
+    if words.source.startswith(GYMNASIUM_PREFIX):
+        source, label = _collection_source(words.source)
+        return collect(source, words.data_steps, seed=words.seed), label, None
+    options: dict[str, Any] = {"observation": words.observation, "slip": words.slip, "layouts": words.layouts}
+    truth = solve(words.source, words.dim, **options)
+    if words.exact:
+        return operator(words.source, **options), words.source, truth
+    return collect(words.source, words.data_steps, seed=words.seed, **options), words.source, truth
+
+
+def _learning_options(words: Learn) -> dict[str, Any]:
+    """The options that were really given, for the preset to be changed by."""
+    known = {field.name for field in fields(LearnConfig)}
+    given = {name: value for name, value in vars(words).items() if name in known and value is not None}
+    return given | ({"stop_when_converged": False} if words.all_steps else {})
+
+
+def _headline(line: Report) -> str:
+    parts = [f"loss {float(np.mean(line.metrics.loss)):.4f}"]
+    parts += [f"{name} {line.extra[name]:.4f}" for name in ("cosine", "angle") if name in line.extra]
+    return ", ".join(parts)
 
 
 def _world_row(world: World, source: str) -> list[str]:
@@ -161,12 +233,12 @@ def _world_row(world: World, source: str) -> list[str]:
     return [world.name, source, f"{rows} x {columns}", f"{world.num_states:,}", parts, world.layout.description]
 
 
-def _collection_source(words: Collect) -> tuple[Source, str]:
-    if not words.world.startswith(GYMNASIUM_PREFIX):
-        return words.world, words.world
+def _collection_source(world: str) -> tuple[Source, str]:
+    if not world.startswith(GYMNASIUM_PREFIX):
+        return world, world
     import gymnasium
 
-    name = words.world.removeprefix(GYMNASIUM_PREFIX)
+    name = world.removeprefix(GYMNASIUM_PREFIX)
     try:
         return gymnasium.make(name), name
     except (gymnasium.error.Error, ImportError) as error:
@@ -180,47 +252,6 @@ def _solvable(words: Solve) -> tuple[Any, str]:
     if path.suffix == ".npy":
         return read_array(path), path.stem
     return words.source, words.source
-
-
-def _refuse_foreign(out: Path) -> None:
-    """An error, before any work is done, if ``out`` is a file or a folder of something else."""
-    if out.exists() and not out.is_dir():
-        raise LapwingError(f"{out} is a file; choose a folder")
-    if out.is_dir() and any(out.iterdir()):
-        if not (out / MODEL_MANIFEST).exists():
-            raise LapwingError(f"{out} holds other files and no {MODEL_MANIFEST}; choose an empty or new folder")
-        read_manifest(out / MODEL_MANIFEST, MODEL_FORMAT, MODEL_VERSION)
-
-
-def _write_solution(model: LaplacianRepresentation, out: Path) -> list[Path]:
-    model.save(out)
-    spectrum = out / "spectrum.csv"
-    table = _spectrum_rows(model)
-    with replaced_file(spectrum) as temporary, temporary.open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, fieldnames=list(table[0]))
-        writer.writeheader()
-        writer.writerows(table)
-    from lapwing.plots.figures import eigenvector_figure, save_figure, spectrum_figure
-
-    written = [out / MODEL_MANIFEST, spectrum, save_figure(spectrum_figure(model), out / "spectrum.png")]
-    if world_from_description(model.metadata.get("world")) is not None:
-        written.append(save_figure(eigenvector_figure(model), out / "eigenvectors.png"))
-    return written
-
-
-def _spectrum_rows(model: LaplacianRepresentation) -> list[dict[str, Any]]:
-    certificate = model.certificate()
-    definitions = dict.fromkeys([model.definition, parse_definition("one_step"), successor(0.9)])
-    values = {str(definition): model.eigenvalues_in(definition) for definition in definitions}
-    return [
-        {
-            "component": number + 1,
-            **{name: float(column[number]) for name, column in values.items()},
-            "residual": float(certificate.residuals[number]),
-            "verdict": certificate.verdicts[number],
-        }
-        for number in range(model.dim)
-    ]
 
 
 def _truth_for(model: LaplacianRepresentation, words: Score) -> LaplacianRepresentation:

@@ -58,13 +58,17 @@ def fail(message: str) -> None:
 
 
 @contextmanager
-def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar on standard error; called with (done, total). Silent where nobody watches."""
+def progress_bar(label: str) -> Iterator[Callable[..., None]]:
+    """A bar on standard error; called with (done, total) and, if wanted, a few words. Silent where nobody watches."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(label, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+        def update(done: int, total: int, words: str = "") -> None:
+            bar.update(task, completed=done, total=total, description=f"{label}: {words}" if words else label)
+
+        yield update
 
 
 @contextmanager
