@@ -15,8 +15,34 @@ import numpy as np
 
 import lapwing as lw
 
-PAPER = ["GridMaze-7", "GridMaze-9", "GridMaze-17", "GridMaze-19", "GridMaze-26", "GridMaze-32", "GridRoom-1", "GridRoom-4", "GridRoom-16", "GridRoom-32", "GridRoom-64", "GridRoomSym-4"]
-OWN = ["GridMaze-7", "GridMaze-9", "GridMaze-17", "Maze-19", "Maze-26", "Maze-32", "GridRoom-1", "FourRooms", "Rooms-16", "Rooms-32", "Rooms-64", "GridRoomSym-4"]
+PAPER = [
+    "GridMaze-7",
+    "GridMaze-9",
+    "GridMaze-17",
+    "GridMaze-19",
+    "GridMaze-26",
+    "GridMaze-32",
+    "GridRoom-1",
+    "GridRoom-4",
+    "GridRoom-16",
+    "GridRoom-32",
+    "GridRoom-64",
+    "GridRoomSym-4",
+]
+OWN = [
+    "GridMaze-7",
+    "GridMaze-9",
+    "GridMaze-17",
+    "Maze-19",
+    "Maze-26",
+    "Maze-32",
+    "GridRoom-1",
+    "FourRooms",
+    "Rooms-16",
+    "Rooms-32",
+    "Rooms-64",
+    "GridRoomSym-4",
+]
 
 
 def learn_once(world: str, mode: str, seed: int, options: argparse.Namespace) -> dict[str, float]:

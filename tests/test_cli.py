@@ -222,7 +222,7 @@ def test_no_words_at_all_show_the_help(run: Any) -> None:
     result = run("")
     assert result.code == 0
     assert all(command in result.out for command in COMMANDS)
-    assert "lapwing solve Rooms-16 --dim 11 --out demo" in result.out
+    assert "lapwing learn Rooms-16 --dim 11 --out demo" in result.out
 
 
 def test_version_is_the_packages(run: Any) -> None:
@@ -233,7 +233,7 @@ def test_version_is_the_packages(run: Any) -> None:
     ("line", "words"),
     [
         ("solve Rooms-16 --dimm 3", "--dim"),
-        ("frobnicate", "worlds, collect, audit, solve, score"),
+        ("frobnicate", "worlds, collect, audit, solve, learn, score"),
         ("solve", "SOURCE"),
         ("collect Rooms-16 --steps many", "--steps"),
         ("solve Rooms-16 --observation sound", "--observation"),

@@ -20,6 +20,7 @@ from lapwing.errors import LapwingError, LapwingWarning
 from lapwing.representation import LaplacianRepresentation
 from lapwing.spectral.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, canonical_signs, group_degenerate
 from lapwing.spectral.eigensolver import Eigenpairs, Say, smallest_eigenpairs
+from lapwing.spectral.noise import sampling_angles
 from lapwing.spectral.operators import (
     Operator,
     operator_from_matrix,
@@ -117,7 +118,9 @@ def solve(
     built = operator(source, observation=observation, slip=slip, policy=policy, rho=rho)
     _say_if_disconnected(built)
     pairs, kept = _pairs_with_whole_cluster(built, dim, say)
-    values = canonical_signs(pairs.vectors[:, :kept] / np.sqrt(built.rho)[:, None])
+    everything = canonical_signs(pairs.vectors / np.sqrt(built.rho)[:, None])
+    noise = _sampling_angles(source, built, everything, pairs) if isinstance(source, Trajectories) else None
+    values = everything[:, :kept]
     gram = values.T @ (values * built.rho[:, None])
     return LaplacianRepresentation(
         encoder=LookupEncoder(built.observations, values, built.rho),
@@ -126,10 +129,19 @@ def solve(
         definition=chosen,
         exact=built.exact,
         residuals=pairs.residuals[:kept],
+        data_angles=None if noise is None else noise[:kept],
         orthonormality_error=float(np.abs(gram - np.eye(kept)).max()),
         next_mu=float(1.0 - pairs.values[kept]) if kept < len(pairs.values) else None,
         metadata={**built.metadata, "method": "solve", "reversible": built.is_reversible()},
     )
+
+
+def _sampling_angles(
+    data: Trajectories, built: Operator, values: NDArray[np.float64], pairs: Eigenpairs
+) -> NDArray[np.float64]:
+    """How far noise in the data turns each counted eigenvector, the extra ones included."""
+    numbers = LookupEncoder(built.observations, values, built.rho).numbers_of(np.asarray(data.observations))
+    return sampling_angles(lambda rows: values[numbers[rows]], pairs.values, data, DATA_TOLERANCE)
 
 
 def _pairs_with_whole_cluster(built: Operator, dim: int, say: Say | None) -> tuple[Eigenpairs, int]:

@@ -17,8 +17,10 @@ class Learner:
 
     Args:
         preset: ``default``, ``paper`` or ``pixels``.
-        objective: an objective of your own, e.g. ``lw.allo(barrier=2.0)``; None makes the one the options describe.
-        encoder: a network of your own (see :class:`lapwing.encoders.own.OwnEncoder`) with ``dim + spare`` outputs.
+        objective: an objective of your own, e.g. ``lw.allo(barrier=2.0)``, or the name of one, which the options
+            describe.
+        encoder: a network of your own (see :class:`lapwing.encoders.own.OwnEncoder`) with ``dim + spare`` outputs, or
+            the kind of one to build, e.g. ``table``.
         options: see :class:`lapwing.training.config.LearnConfig`.
 
     Example:
@@ -29,13 +31,15 @@ class Learner:
     """
 
     def __init__(
-        self, preset: str = "default", *, objective: Objective | None = None, encoder: Any = None, **options: Any
+        self, preset: str = "default", *, objective: Objective | str | None = None, encoder: Any = None, **options: Any
     ) -> None:
         """Keep the configuration; nothing is computed yet."""
+        named = {"objective": objective, "encoder": encoder}
+        named = {option: value for option, value in named.items() if isinstance(value, str)}
         self.preset = preset
-        self.config: LearnConfig = make_config(preset, **options)
-        self.objective = objective
-        self.encoder = encoder
+        self.config: LearnConfig = make_config(preset, **named, **options)
+        self.objective = None if isinstance(objective, str) else objective
+        self.encoder = None if isinstance(encoder, str) else encoder
 
     def fit(
         self,
@@ -82,7 +86,7 @@ def learn(
     data: Data,
     dim: int = 11,
     *,
-    objective: Objective | None = None,
+    objective: Objective | str | None = None,
     seed: int = 0,
     preset: str = "default",
     encoder: Any = None,
@@ -95,10 +99,10 @@ def learn(
     Args:
         data: :class:`Trajectories` from :func:`lapwing.collect`, or :func:`lapwing.operator` for exact dynamics.
         dim: how many components.
-        objective: ``lw.allo()``, ``lw.ggdo()``, ...; the preset's unless given.
+        objective: ``lw.allo()``, ``lw.ggdo()``, ..., or a name such as ``ggdo``; the preset's unless given.
         seed: the same seed gives the same bits.
         preset: ``default``, ``paper`` or ``pixels``.
-        encoder: a network of your own.
+        encoder: a network of your own, or the kind of one to build: ``table``, ``mlp``, ``fourier``, ``conv``.
         truth: where known, for the reports.
         report: called after every ``log_every`` steps.
         options: any other of :class:`lapwing.training.config.LearnConfig`.

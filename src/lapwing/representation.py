@@ -16,7 +16,7 @@ from lapwing.encoders.base import Encoder
 from lapwing.errors import LapwingError
 from lapwing.files import read_manifest, replaced_file, write_json
 from lapwing.spectral.certificates import Certificate, certify
-from lapwing.spectral.clusters import DATA_TOLERANCE, EXACT_TOLERANCE
+from lapwing.spectral.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, LEARNED_TOLERANCE
 
 FORMAT = "lapwing-representation"
 VERSION = 1
@@ -24,7 +24,7 @@ MANIFEST = "model.json"
 WEIGHTS = "model.safetensors"
 
 # Arrays that may come with a representation, one number per component.
-MEASURED = ("residuals", "operator_values", "angles", "mu_errors")
+MEASURED = ("residuals", "operator_values", "angles", "data_angles", "mu_errors")
 
 # Where each kind of encoder lives; imported when a file asks for it.
 ENCODER_HOMES = {
@@ -49,6 +49,7 @@ class LaplacianRepresentation:
         operator_values: ``1 - f(mu)`` of the operator that residuals were measured with, where that is not the one-step
             operator; the first eigenvalue beyond the components may follow.
         angles: estimated sines of the angles to true eigenvectors, where they are known better than from residuals.
+        data_angles: sines by which noise in the data turns each component, where it comes from data.
         mu_errors: standard error of each mu, where it comes from data.
         orthonormality_error: largest ``|<u_j, u_k> - delta_jk|``, where known.
         next_mu: the first eigenvalue that the encoder does not hold, where known.
@@ -63,6 +64,7 @@ class LaplacianRepresentation:
     residuals: NDArray[np.float64] | None = None
     operator_values: NDArray[np.float64] | None = None
     angles: NDArray[np.float64] | None = None
+    data_angles: NDArray[np.float64] | None = None
     mu_errors: NDArray[np.float64] | None = None
     orthonormality_error: float | None = None
     next_mu: float | None = None
@@ -108,8 +110,10 @@ class LaplacianRepresentation:
 
     @property
     def tolerance(self) -> float:
-        """Relative width within which eigenvalues count as one: 1e-6 for exact dynamics, 1 % for data."""
-        return EXACT_TOLERANCE if self.exact else DATA_TOLERANCE
+        """Relative width within which eigenvalues count as one: 1e-6 if exact, 1e-3 if learned from it, 1 % for data."""
+        if not self.exact:
+            return DATA_TOLERANCE
+        return EXACT_TOLERANCE if self.operator_values is None else LEARNED_TOLERANCE
 
     def certificate(self) -> Certificate:
         """How far each component can be trusted, judged without a truth."""
@@ -124,6 +128,7 @@ class LaplacianRepresentation:
             following,
             self.operator_values,
             self.angles,
+            self.data_angles,
         )
         return everything.first(self.dim)
 

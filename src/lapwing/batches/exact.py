@@ -19,6 +19,7 @@ from lapwing.spectral.operators import Operator
 DENSE_STATES = 4000
 MAX_TERMS = 512
 TAIL = 1e-3
+LARGEST_DRIFT = 1e-6
 
 
 class DenseData(NamedTuple):
@@ -38,17 +39,22 @@ class SparseData(NamedTuple):
     gap_weights: jax.Array
 
 
-def exact_batches(operator: Operator, gaps: GapDistribution) -> Batches:
+def exact_batches(operator: Operator, gaps: GapDistribution, matrix: NDArray[np.float64] | None = None) -> Batches:
     """Energies and inner products over all states at once; f(P) dense for small tables, sparse powers for large ones.
 
     For a large table the gaps are cut where their tail falls below a thousandth (or at 512 steps) and renormalised;
     the distribution that results is the one reported.
+
+    Args:
+        operator: the one-step operator.
+        gaps: endless distribution of gaps.
+        matrix: what :func:`dense_operator` gives, where it is known already.
     """
     rho = jnp.asarray(operator.rho, dtype=jnp.float32)
     observations = jnp.asarray(operator.observations)
     if operator.num_states <= DENSE_STATES:
-        matrix = jnp.asarray(dense_operator(operator, gaps), dtype=jnp.float32)
-        data: DenseData | SparseData = DenseData(observations, rho, matrix)
+        known = dense_operator(operator, gaps) if matrix is None else matrix
+        data: DenseData | SparseData = DenseData(observations, rho, jnp.asarray(known, dtype=jnp.float32))
         return Batches(data, _no_draw, _dense_values, gaps, operator.num_states, "exact")
     cut, symmetric = sparse_operator(operator, gaps)
     data = SparseData(
@@ -62,14 +68,26 @@ def exact_batches(operator: Operator, gaps: GapDistribution) -> Batches:
 
 def dense_operator(operator: Operator, gaps: GapDistribution) -> NDArray[np.float64]:
     """f of the symmetrised P, acting on functions: ``D^-1/2 f(S) D^1/2`` with S symmetric."""
+    _require_stationary(operator)
     root = np.sqrt(operator.rho)
     return gaps.dense(operator.symmetrised().toarray()) * root[None, :] / root[:, None]
 
 
 def sparse_operator(operator: Operator, gaps: GapDistribution) -> tuple[GapDistribution, csr_array]:
     """The gaps cut to finitely many, and (P + P*)/2 in the rho inner product, sparse, whose powers they weigh."""
+    _require_stationary(operator)
     root = np.sqrt(operator.rho)
     return _cut(gaps), csr_array(diags_array(1.0 / root) @ operator.symmetrised() @ diags_array(root))
+
+
+def _require_stationary(operator: Operator) -> None:
+    """Under other weights (P + P*)/2 has an eigenvalue above 1, whose powers grow, and f(P) means nothing."""
+    drift = float(np.abs(operator.matrix.T @ operator.rho - operator.rho).sum())
+    if drift > LARGEST_DRIFT:
+        raise LapwingError(
+            f"the weights rho are not stationary: a step moves {drift:.1e} of them. Learning looks many steps ahead, "
+            "so it needs the stationary ones; leave rho out, or use solve(), which looks one step ahead"
+        )
 
 
 def _no_draw(key: jax.Array, data: DenseData | SparseData) -> tuple[()]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import brentq
 
 from lapwing.errors import LapwingError
@@ -52,9 +53,16 @@ class GapDistribution:
         return np.array(flat).reshape(values.shape)
 
     def dense(self, matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-        """f applied to a dense symmetric matrix, through its eigenvalues."""
-        values, vectors = np.linalg.eigh(matrix)
-        return (vectors * (1.0 - self.one_minus(1.0 - values))) @ vectors.T
+        """f applied to a dense symmetric matrix: resolvents where gaps are endless, else through its eigenvalues."""
+        if self.weights is not None:
+            values, vectors = np.linalg.eigh(matrix)
+            return (vectors * (1.0 - self.one_minus(1.0 - values))) @ vectors.T
+        identity = np.eye(len(matrix))
+        pairs = zip(self.discounts, self.shares, strict=True)
+        # (1 - g) P (I - gP)^-1, and I - gP is positive definite.
+        parts = [share * (1.0 - g) * cho_solve(cho_factor(identity - g * matrix), matrix) for g, share in pairs]
+        total = np.sum(parts, axis=0)
+        return (total + total.T) / 2.0
 
 
 def endless_gaps(discounts: Sequence[float], shares: Sequence[float] | None = None) -> GapDistribution:
@@ -80,12 +88,12 @@ def gaps_inside_episodes(gaps: GapDistribution, lengths: NDArray[np.int64], unbi
         gaps: the wanted, endless distribution.
         lengths: (episodes,) transitions in each.
         unbiased: False renormalises each gap to what is left of its episode (the paper's sampler), which favours short
-            gaps near the end; True keeps the geometric shape up to the longest episode, by weighting pairs.
+            gaps near the end; True keeps the geometric shape up to the longest episode, by drawing the gap first.
     """
     longest = int(lengths.max())
     numbers = np.arange(1, longest + 1)
     # at_least[k - 1]: how many states have k or more steps left in their episode.
-    at_least = _at_least(lengths)
+    at_least = fitting_starts(lengths)
     exactly = at_least - np.append(at_least[1:], 0)
     total = np.zeros(longest)
     for discount, share in zip(gaps.discounts, gaps.shares, strict=True):
@@ -98,14 +106,14 @@ def gaps_inside_episodes(gaps: GapDistribution, lengths: NDArray[np.int64], unbi
     return GapDistribution(gaps.discounts, gaps.shares, total)
 
 
-def fitting_shares(lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(longest,) the share of transitions' first states that have at least k steps left, for k = 1, 2, ..."""
-    at_least = _at_least(lengths)
-    return at_least / at_least[0]
+def fitting_starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(longest,) how many states have at least k steps left in their episode, for k = 1, 2, ...
 
-
-def _at_least(lengths: NDArray[np.int64]) -> NDArray[np.float64]:
-    histogram = np.bincount(lengths).astype(np.float64)
+    Example:
+        >>> fitting_starts(np.array([1, 3]))
+        array([4, 2, 1])
+    """
+    histogram = np.bincount(lengths)
     # An episode of T transitions has one state with exactly k steps left for each k <= T.
     with_k_left = np.cumsum(histogram[::-1])[::-1][1:]
     return np.cumsum(with_k_left[::-1])[::-1]

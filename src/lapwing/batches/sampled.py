@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lapwing.batches.base import Batches, Encode
-from lapwing.batches.gaps import GapDistribution, fitting_shares, gaps_inside_episodes
+from lapwing.batches.gaps import GapDistribution, fitting_starts, gaps_inside_episodes
 from lapwing.objectives.base import Values
 from lapwing.objectives.terms import graph_drawing_energy
 from lapwing.trajectories.container import Trajectories
@@ -19,11 +19,11 @@ class SampledData(NamedTuple):
     Attributes:
         observations: the table of distinct observations, or one row per state.
         rows: (states,) row of ``observations`` for each state.
-        starts: (transitions,) position of every state that has a successor.
+        starts: (transitions,) position of every state that has a successor, those with most steps left first.
         left: (states,) steps left in the state's episode.
         logs: (mixture,) logarithms of the discounts.
         cumulative: (mixture,) cumulated shares of the discounts.
-        correction: (longest,) inverse share of starts that have k steps left; empty where gaps are truncated.
+        fitting: (longest,) how many of the starts have at least k steps left.
     """
 
     observations: jax.Array
@@ -32,15 +32,14 @@ class SampledData(NamedTuple):
     left: jax.Array
     logs: jax.Array
     cumulative: jax.Array
-    correction: jax.Array
+    fitting: jax.Array
 
 
 class Draw(NamedTuple):
-    """Rows of a step: first and second states of the pairs, weights of the pairs (or None), two constraint batches."""
+    """Rows of a step: first and second states of the pairs, two constraint batches."""
 
     start: jax.Array
     end: jax.Array
-    weights: jax.Array | None
     first: jax.Array
     second: jax.Array
 
@@ -54,24 +53,24 @@ def sampled_batches(
         data: the experience.
         gaps: endless distribution of gaps; episodes cut it.
         batch_size: pairs per step, and rows of each constraint batch.
-        unbiased: weight pairs so that gaps keep their geometric shape, instead of cutting them at episodes' ends.
+        unbiased: keep the gaps' geometric shape, instead of cutting them at episodes' ends.
         once: encode each distinct observation once per step and pick from the result, rather than encoding all
             4 x batch_size rows; None does so where there are fewer distinct ones.
     """
     lengths = np.asarray(data.lengths)
-    positions = np.concatenate(list(data.pair_positions(1)))
     ends = np.repeat(np.asarray(data.offsets[1:]), np.diff(data.offsets))
+    left = ends - 1 - np.arange(data.num_states)
+    starts = np.argsort(-left, kind="stable")[: data.num_transitions]
     distinct = len(data.observations) if data.has_table else data.num_states
     rows = np.arange(data.num_states, dtype=np.int32) if data.ids is None else np.asarray(data.ids, dtype=np.int32)
-    correction = 1.0 / fitting_shares(lengths) if unbiased else np.zeros(0)
     arrays = SampledData(
         observations=jnp.asarray(np.asarray(data.observations)),
         rows=jnp.asarray(rows),
-        starts=jnp.asarray(positions, dtype=jnp.int32),
-        left=jnp.asarray(ends - 1 - np.arange(data.num_states), dtype=jnp.int32),
+        starts=jnp.asarray(starts, dtype=jnp.int32),
+        left=jnp.asarray(left, dtype=jnp.int32),
         logs=jnp.asarray(np.log(gaps.discounts), dtype=jnp.float32),
         cumulative=jnp.asarray(np.cumsum(gaps.shares), dtype=jnp.float32),
-        correction=jnp.asarray(correction, dtype=jnp.float32),
+        fitting=jnp.asarray(fitting_starts(lengths), dtype=jnp.int32),
     )
     encode_once = distinct <= 4 * batch_size if once is None else once
 
@@ -84,38 +83,49 @@ def sampled_batches(
 
 
 def draw_pairs(key: jax.Array, data: SampledData, count: int, unbiased: bool) -> Draw:
-    """Rows of ``count`` pairs and of two constraint batches."""
-    key_start, key_gap, key_mixture, key_constraints = jax.random.split(key, 4)
-    start = data.starts[jax.random.randint(key_start, (count,), 0, data.starts.shape[0])]
-    left = data.left[start]
-    chosen = jnp.searchsorted(data.cumulative[:-1], jax.random.uniform(key_mixture, (count,)), side="right")
-    log_discount = data.logs[chosen]
-    longest = data.correction.shape[0] if unbiased else left
-    # Inverse of the geometric distribution function, renormalised to 1..longest.
-    uniform = jax.random.uniform(key_gap, (count,))
-    gap = 1 + jnp.floor(jnp.log1p(uniform * jnp.expm1(longest * log_discount)) / log_discount).astype(jnp.int32)
-    gap = jnp.clip(gap, 1, longest)
-    weights = None
+    """Rows of ``count`` pairs and of two constraint batches.
+
+    Truncated gaps are drawn to fit their start, unbiased ones before it: the start is then uniform among those where
+    the gap fits, so that no gap is favoured and no pair is lost.
+    """
+    # All random numbers of a step in one call: on small worlds it is the number of calls that costs time.
+    bits = jax.random.bits(key, (5, count))
+    chosen = (_unit_interval(bits[0])[:, None] >= data.cumulative[:-1]).sum(axis=1)
+    log_discount, uniform = data.logs[chosen], _unit_interval(bits[1])
     if unbiased:
-        # Only pairs that fit count, each for all that would have fitted elsewhere.
-        weights = jnp.where(gap <= left, data.correction[gap - 1], 0.0) / count
-        gap = jnp.minimum(gap, left)
-    both = jax.random.randint(key_constraints, (2, count), 0, data.rows.shape[0])
-    return Draw(data.rows[start], data.rows[start + gap], weights, data.rows[both[0]], data.rows[both[1]])
+        gap = _geometric_gap(uniform, log_discount, data.fitting.shape[0])
+        start = data.starts[_below(bits[2], data.fitting[gap - 1])]
+    else:
+        start = data.starts[_below(bits[2], data.starts.shape[0])]
+        gap = _geometric_gap(uniform, log_discount, data.left[start])
+    first, second = (data.rows[_below(row, data.rows.shape[0])] for row in bits[3:])
+    return Draw(data.rows[start], data.rows[start + gap], first, second)
+
+
+def _unit_interval(bits: jax.Array) -> jax.Array:
+    """Numbers in [0, 1) of 24 random bits each, all that float32 holds."""
+    return (bits >> 8).astype(jnp.float32) * (1.0 / (1 << 24))
+
+
+def _below(bits: jax.Array, count: jax.Array | int) -> jax.Array:
+    """Whole numbers below ``count``; of 32 random bits, so the first ones are favoured by less than count / 2^32."""
+    return (bits % jnp.asarray(count, dtype=jnp.uint32)).astype(jnp.int32)
+
+
+def _geometric_gap(uniform: jax.Array, log_discount: jax.Array, longest: jax.Array | int) -> jax.Array:
+    """The inverse of the geometric distribution function, renormalised to 1 .. longest."""
+    gap = 1 + jnp.floor(jnp.log1p(uniform * jnp.expm1(longest * log_discount)) / log_discount).astype(jnp.int32)
+    return jnp.clip(gap, 1, longest)
 
 
 def _values_encoded_once(encode: Encode, data: SampledData, draw: Draw) -> Values:
-    table = encode(data.observations)
-    return _assemble(table[draw.start], table[draw.end], draw.weights, table[draw.first], table[draw.second])
+    return _values(encode(data.observations)[jnp.concatenate(draw)])
 
 
 def _values_encoded_by_row(encode: Encode, data: SampledData, draw: Draw) -> Values:
-    rows = jnp.concatenate([draw.start, draw.end, draw.first, draw.second])
-    start, end, first, second = jnp.split(encode(data.observations[rows]), 4)
-    return _assemble(start, end, draw.weights, first, second)
+    return _values(encode(data.observations[jnp.concatenate(draw)]))
 
 
-def _assemble(
-    start: jax.Array, end: jax.Array, weights: jax.Array | None, first: jax.Array, second: jax.Array
-) -> Values:
-    return Values(graph_drawing_energy(start, end, weights), first, second)
+def _values(encoded: jax.Array) -> Values:
+    start, end, first, second = jnp.split(encoded, 4)
+    return Values(graph_drawing_energy(start, end), first, second)

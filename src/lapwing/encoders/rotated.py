@@ -21,9 +21,9 @@ class RotatedEncoder:
     kind: ClassVar[str] = "rotated"
 
     def __init__(self, inner: Encoder, matrix: NDArray[np.float64]) -> None:
-        """Keep both."""
+        """Keep both; the matrix in order of rows, as files hold it, for products round by the layout."""
         self.inner = inner
-        self.matrix = matrix
+        self.matrix = np.ascontiguousarray(matrix)
 
     @property
     def dim(self) -> int:

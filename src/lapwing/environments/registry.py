@@ -54,7 +54,7 @@ SHIPPED_LAYOUTS: dict[str, Callable[[], Layout]] = {
 
 SHIPPED_BOXES: dict[str, Callable[[], BoxWorld]] = {
     # Sides in ratio 1 : 0.8 : 0.65 so that no eigenvalue repeats.
-    "Box-1": lambda: BoxWorld((1.0,), 0.1, "Box-1"),
+    "Box-1": lambda: BoxWorld((1.0,), 0.05, "Box-1"),
     "Box-2": lambda: BoxWorld((1.0, 0.8), 0.1, "Box-2"),
     "Box-3": lambda: BoxWorld((1.0, 0.8, 0.65), 0.1, "Box-3"),
 }

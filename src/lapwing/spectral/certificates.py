@@ -10,6 +10,7 @@ from lapwing.spectral.clusters import group_degenerate
 TRUSTED = "trusted"
 DEGENERATE = "degenerate"
 NOT_CONVERGED = "not converged"
+TOO_FEW_DATA = "too few data"
 
 # sin(angle) <= residual / gap (Davis-Kahan): a tenth is a cosine of 0.995.
 LARGEST_ANGLE = 0.1
@@ -22,13 +23,15 @@ class Certificate:
 
     ``degenerate`` says that the eigenvalue repeats within ``tolerance``, so that only the span of its cluster has a
     meaning; the span itself is trusted. ``angle_bounds`` is residual / gap, a bound on the sine of the angle to the
-    true eigenvector (or eigenspace) of the operator the residual was measured with.
+    true eigenvector (or eigenspace) of the operator the residual was measured with. ``data_angles`` are the sines by
+    which noise in the data turns each, zero for exact dynamics; where they are large, ``too few data``.
     """
 
     eigenvalues: NDArray[np.float64]
     residuals: NDArray[np.float64]
     gaps: NDArray[np.float64]
     angle_bounds: NDArray[np.float64]
+    data_angles: NDArray[np.float64]
     orthonormality_error: float
     tolerance: float
     verdicts: tuple[str, ...]
@@ -38,20 +41,29 @@ class Certificate:
         """Whether no component is short of converged."""
         return NOT_CONVERGED not in self.verdicts
 
+    @property
+    def expected_cosine(self) -> float:
+        """The average cosine to the truth that the angles let one expect, convergence and data together."""
+        squares = np.nan_to_num(self.angle_bounds, nan=1.0) ** 2 + np.nan_to_num(self.data_angles, nan=1.0) ** 2
+        return float(np.sqrt(np.maximum(1.0 - squares, 0.0)).mean())
+
     def first(self, count: int) -> "Certificate":
         """The certificate of the first ``count`` components, judged as they were among all."""
-        per_component = ("eigenvalues", "residuals", "gaps", "angle_bounds", "verdicts")
+        per_component = ("eigenvalues", "residuals", "gaps", "angle_bounds", "data_angles", "verdicts")
         return replace(self, **{name: getattr(self, name)[:count] for name in per_component})
 
     def __str__(self) -> str:
         """A table, one line per component."""
-        head = f"{'':>3} {'eigenvalue':>12} {'residual':>10} {'gap':>10}  verdict"
-        rows = zip(self.eigenvalues, self.residuals, self.gaps, self.verdicts, strict=True)
+        head = f"{'':>3} {'eigenvalue':>12} {'residual':>10} {'gap':>10} {'angle':>8} {'by data':>8}  verdict"
+        rows = zip(
+            self.eigenvalues, self.residuals, self.gaps, self.angle_bounds, self.data_angles, self.verdicts, strict=True
+        )
         lines = [
-            f"{i:>3} {value:>12.6g} {res:>10.1e} {gap:>10.2e}  {word}"
-            for i, (value, res, gap, word) in enumerate(rows, 1)
+            f"{i:>3} {value:>12.6g} {res:>10.1e} {gap:>10.2e} {angle:>8.1e} {noise:>8.1e}  {word}"
+            for i, (value, res, gap, angle, noise, word) in enumerate(rows, 1)
         ]
-        return "\n".join([head, *lines, f"orthonormality error {self.orthonormality_error:.1e}"])
+        last = f"orthonormality error {self.orthonormality_error:.1e}, expected cosine {self.expected_cosine:.4f}"
+        return "\n".join([head, *lines, last])
 
 
 def certify(
@@ -62,6 +74,7 @@ def certify(
     next_eigenvalue: float | None = None,
     operator_eigenvalues: NDArray[np.float64] | None = None,
     angles: NDArray[np.float64] | None = None,
+    data_angles: NDArray[np.float64] | None = None,
 ) -> Certificate:
     """Judge components from one-step eigenvalues and their residuals; one that is out of order has not converged.
 
@@ -74,27 +87,31 @@ def certify(
         operator_eigenvalues: the same eigenvalues, the next one included, of the operator that residuals were measured
             with, where that is not the one-step operator.
         angles: (d,) sharper estimates of the sines than residual / gap, e.g. from :func:`ritz_angles`, where known.
+        data_angles: (d,) sines by which noise in the data turns components; None for exact dynamics.
     """
+    noise = np.zeros(len(eigenvalues)) if data_angles is None else data_angles
     known = eigenvalues if next_eigenvalue is None else np.append(eigenvalues, next_eigenvalue)
     measured = known if operator_eigenvalues is None else operator_eigenvalues[: len(known)]
     around = np.concatenate([[-np.inf], measured, [np.inf]])
     gaps, bounds = np.empty(len(eigenvalues)), np.empty(len(eigenvalues))
     verdicts = [""] * len(eigenvalues)
     for cluster in group_degenerate(known, tolerance):
-        below, above = around[cluster.start], around[cluster.stop + 1]
+        below, above = around[: cluster.start + 1].max(), around[cluster.stop + 1 :].min()
         for i in cluster:
             if i == len(eigenvalues):
                 break
             gaps[i] = min(measured[i] - below, above - measured[i])
-            bound = residuals[i] / gaps[i] if gaps[i] > 0 else np.inf if residuals[i] > 0 else 0.0
+            exact = gaps[i] == 0 and residuals[i] == 0
+            bound = residuals[i] / gaps[i] if gaps[i] > 0 else 0.0 if exact else np.inf
             bounds[i] = bound if angles is None else np.fmin(bound, angles[i])
             # Written so that a NaN anywhere counts as not converged.
             near = np.isfinite(residuals[i]) and bounds[i] <= LARGEST_ANGLE
             if near and orthonormality_error <= LARGEST_GRAM_ERROR:
-                verdicts[i] = DEGENERATE if len(cluster) > 1 else TRUSTED
+                known_well = noise[i] <= LARGEST_ANGLE
+                verdicts[i] = TOO_FEW_DATA if not known_well else DEGENERATE if len(cluster) > 1 else TRUSTED
             else:
                 verdicts[i] = NOT_CONVERGED
-    return Certificate(eigenvalues, residuals, gaps, bounds, orthonormality_error, tolerance, tuple(verdicts))
+    return Certificate(eigenvalues, residuals, gaps, bounds, noise, orthonormality_error, tolerance, tuple(verdicts))
 
 
 def ritz_angles(values: NDArray[np.float64], residuals: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:

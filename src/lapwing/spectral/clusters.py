@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 EXACT_TOLERANCE = 1e-6
+LEARNED_TOLERANCE = 1e-3
 DATA_TOLERANCE = 1e-2
 ABSOLUTE_TOLERANCE = 1e-12
 
@@ -22,7 +23,7 @@ def group_degenerate(eigenvalues: ArrayLike, tolerance: float) -> list[range]:
     start = 0
     for position in range(1, len(values) + 1):
         if position < len(values):
-            width = values[position] - values[start]
+            width = abs(values[position] - values[start])
             if width <= tolerance * abs(values[position]) + ABSOLUTE_TOLERANCE:
                 continue
         clusters.append(range(start, position))

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from lapwing.batches.gaps import GapDistribution
 from lapwing.errors import LapwingError
-from lapwing.spectral.certificates import certify, ritz_angles
+from lapwing.spectral.certificates import LARGEST_ANGLE, certify, ritz_angles
 from lapwing.spectral.clusters import canonical_signs
 from lapwing.spectral.ritz import ritz_from_forms
 from lapwing.training.forms import Encode, Forms
@@ -16,6 +16,7 @@ from lapwing.trajectories.container import Trajectories
 RESAMPLES = 200
 BOOTSTRAP_TRANSITIONS = 1 << 20
 RESAMPLE_BLOCK = 20
+FEWEST_PARTS = 50
 
 
 class Reading(NamedTuple):
@@ -56,14 +57,34 @@ def read_forms(forms: Forms, gaps: GapDistribution, refine: bool, tolerance: flo
         matrix = np.diag(1.0 / np.sqrt(np.where(norms > 0, norms, 1.0)))
     turned = forms.rotated(matrix)
     quotients = np.diag(turned.cross)
-    squares = np.diag(turned.square) - 2.0 * quotients**2 + quotients**2 * np.diag(turned.gram)
+    squares = np.diag(turned.square) - 2.0 * quotients**2 + quotients**2 * np.diag(turned.middle)
     error = float(np.abs(turned.gram - np.eye(len(quotients))).max())
-    values = 1.0 - quotients
     residuals = np.sqrt(np.maximum(squares, 0.0))
+    values = merge_inseparable(1.0 - quotients, residuals) if refine else 1.0 - quotients
     mu = 1.0 - gaps.slowness(values)
     bounds = certify(1.0 - mu, residuals, error, tolerance, operator_eigenvalues=values).angle_bounds
     angles = np.fmin(bounds, ritz_angles(values, residuals, tolerance)) if refine else bounds
     return Reading(matrix, mu, values, residuals, angles, error)
+
+
+def merge_inseparable(values: NDArray[np.float64], residuals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ascending Ritz values, those of neighbours closer than their own errors replaced by their mean.
+
+    Repeated eigenvalues come out of training slightly apart. A Ritz value is off by at most about residual x sine of
+    the angle; where two are no further apart than that, they may be one, and count as one. Components that have not
+    converged themselves stay as they are.
+
+    Args:
+        values: (m,) ascending eigenvalues ``1 - f(mu)`` of the whole span, spare components included.
+        residuals: (m,) of each.
+    """
+    distance = values[-1] - values
+    sines = np.divide(residuals, distance, out=np.full_like(values, np.inf), where=distance > 0)
+    settled = sines <= LARGEST_ANGLE
+    errors = np.multiply(sines, residuals, out=np.zeros_like(values), where=settled)
+    joined = settled[:-1] & settled[1:] & (np.diff(values) <= errors[:-1] + errors[1:])
+    group = np.concatenate([[0], np.cumsum(~joined)])
+    return (np.bincount(group, weights=values) / np.bincount(group))[group]
 
 
 def with_canonical_signs(reading: Reading, sample: NDArray[np.float64]) -> Reading:
@@ -78,29 +99,32 @@ def with_canonical_signs(reading: Reading, sample: NDArray[np.float64]) -> Readi
 def bootstrap_errors(
     encode: Encode, matrix: NDArray[np.float64], mu: NDArray[np.float64], data: Trajectories, seed: int
 ) -> NDArray[np.float64]:
-    """(m,) standard errors of mu from resampling whole episodes.
+    """(m,) standard errors of mu from resampling whole episodes, or long parts of them where there are few.
 
     To first order a change of the data moves an eigenvalue by its own quadratic form, so the components are held fixed
     and their one-step energies per episode resampled; the relative error carries over to mu's slowness ``1 - mu``.
     """
-    energies, norms = _episode_sums(encode, matrix, data)
+    energies, norms, transitions = _sums_over_parts(encode, matrix, data)
     rng = np.random.default_rng(seed)
     samples = []
     for _ in range(0, RESAMPLES, RESAMPLE_BLOCK):
         weights = rng.poisson(1.0, size=(RESAMPLE_BLOCK, len(energies))).astype(np.float64)
         samples.append((weights @ energies) / np.maximum(weights @ norms, 1e-300))
     spread = np.concatenate(samples).std(axis=0, ddof=1)
-    # Fewer episodes were looked at than there are: their noise shrinks with the square root of the number.
-    spread *= np.sqrt(len(energies) / data.num_episodes)
+    # Fewer steps were looked at than there are: their noise shrinks with the square root of the number.
+    spread *= np.sqrt(transitions / data.num_transitions)
     centre = energies.sum(axis=0) / np.maximum(norms.sum(axis=0), 1e-300)
     slowness = np.maximum(1.0 - mu, 0.0)
     return np.where(centre > 1e-12, spread * slowness / np.maximum(centre, 1e-12), 0.0)
 
 
-def _episode_sums(
+def _sums_over_parts(
     encode: Encode, matrix: NDArray[np.float64], data: Trajectories
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """(episodes, m) one-step energies and squared norms, summed over the first episodes up to about a million steps."""
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    """(parts, m) one-step energies and squared norms of each episode, up to about a million steps; how many those are.
+
+    Where there are few episodes, long ones are cut into parts: one alone could not be resampled.
+    """
     count = int(np.searchsorted(data.offsets[1:], BOOTSTRAP_TRANSITIONS)) + 1
     count = min(count, data.num_episodes)
     offsets = np.asarray(data.offsets[: count + 1])
@@ -110,9 +134,13 @@ def _episode_sums(
         values = table[rows]
     else:
         values = np.asarray(encode(np.asarray(data.observations[rows])), dtype=np.float64) @ matrix
-    steps = 0.5 * (values[1:] - values[:-1]) ** 2
-    squares = 0.5 * (values[1:] ** 2 + values[:-1] ** 2)
-    crossing = offsets[1:-1] - 1
-    steps[crossing] = 0.0
-    squares[crossing] = 0.0
-    return np.add.reduceat(steps, offsets[:-1]), np.add.reduceat(squares, offsets[:-1])
+    # The last state of each episode, the very last included, stands for no step, but keeps its row.
+    following = np.roll(values, -1, axis=0)
+    steps = 0.5 * (following - values) ** 2
+    squares = 0.5 * (following**2 + values**2)
+    steps[offsets[1:] - 1] = 0.0
+    squares[offsets[1:] - 1] = 0.0
+    parts = offsets[:-1]
+    if count < FEWEST_PARTS:
+        parts = np.union1d(parts, np.arange(0, offsets[-1], max(1, offsets[-1] // FEWEST_PARTS)))
+    return np.add.reduceat(steps, parts), np.add.reduceat(squares, parts), int(offsets[-1]) - count

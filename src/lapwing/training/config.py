@@ -1,6 +1,8 @@
 """How to learn: one flat, frozen configuration, and the presets it starts from."""
 
 import dataclasses
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -22,7 +24,7 @@ class LearnConfig:
     seed: int = 0
     """The same seed gives the same bits."""
     batches: Literal["auto", "exact", "sampled", "unbiased"] = "auto"
-    """Expectation over the whole table, pairs cut at episodes' ends (the paper's), or pairs weighted against that."""
+    """Expectation over the whole table, pairs cut at episodes' ends (the paper's), or pairs free of that bias."""
     discounts: tuple[float, ...] = (0.9, 0.99, 0.999)
     """Discounts of the gaps; several are mixed in equal shares."""
     batch_size: int = 1024
@@ -43,11 +45,11 @@ class LearnConfig:
     """Permute the outputs at random every so many steps (the paper's permutation study); 0 never."""
     encoder: str = "auto"
     """table, mlp, fourier, conv, or auto: by the shape of observations."""
-    hidden: tuple[int, ...] = (256, 256, 256)
-    """Sizes of the hidden layers."""
+    hidden: tuple[int, ...] = (256, 256)
+    """Sizes of the hidden layers; the paper's three are in its preset."""
     centre_pixels: bool = True
     """Subtract the data's mean image and scale by its deviation."""
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
     """Of Adam, at the start."""
     schedule: Literal["cosine", "constant"] = "cosine"
     """How the learning rate goes on."""
@@ -63,7 +65,7 @@ class LearnConfig:
         for name in ("dim", "steps", "batch_size", "log_every"):
             if getattr(self, name) < 1:
                 raise LapwingError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("spare", "permute_every"):
+        for name in ("spare", "seed", "permute_every"):
             if getattr(self, name) < 0:
                 raise LapwingError(f"{name} must not be negative, got {getattr(self, name)}")
         if not self.learning_rate > 0:
@@ -104,6 +106,8 @@ _PAPER = {
     "barrier_rate": 0.005,
     "dual_rate": 5e-5,
     "encoder": "mlp",
+    "hidden": (256, 256, 256),
+    "learning_rate": 1e-3,
     "centre_pixels": False,
     "schedule": "constant",
     "refine": "none",
@@ -132,8 +136,30 @@ def make_config(preset: str = "default", **given: Any) -> LearnConfig:
         if name not in known:
             raise LapwingError(f"learning has no option {name!r}; {did_you_mean(name, known)}")
     chosen = {**PRESETS[preset], **{name: value for name, value in given.items() if value is not None}}
-    for name in ("discounts", "hidden"):
-        if name in chosen:
-            value = chosen[name]
-            chosen[name] = tuple(value) if isinstance(value, (list, tuple)) else (value,)
-    return LearnConfig(**chosen)
+    return LearnConfig(**{name: _as_plain(name, value) for name, value in chosen.items()})
+
+
+def _as_plain(name: str, value: Any) -> Any:
+    """The value as the plain type of its field, which files and shapes insist on; 2.5 components are refused."""
+    if name in ("discounts", "hidden"):
+        convert: Callable[[Any], Any] = float if name == "discounts" else _whole
+        several = value if isinstance(value, (list, tuple)) else (value,)
+        return tuple(_converted(name, one, convert) for one in several)
+    kind = type(getattr(LearnConfig, name))
+    if kind not in (int, float):
+        return value
+    return _converted(name, value, _whole if kind is int else float)
+
+
+def _converted(name: str, value: Any, convert: Callable[[Any], Any]) -> Any:
+    try:
+        return convert(value)
+    except (TypeError, ValueError):
+        kind = "whole number" if convert is _whole else "number"
+        raise LapwingError(f"{name} must be a {kind}, got {value!r}") from None
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool):
+        raise TypeError("a yes or no is no number")
+    return int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)

@@ -46,7 +46,7 @@ def run_program(
     """Train for ``steps`` steps in chunks of ``log_every``, or until ``inspect`` says stop.
 
     Raises:
-        LearningDivergedError: if the loss is not finite at the end of a chunk.
+        LearningDivergedError: if the loss or a trained weight is not finite at the end of a chunk.
     """
     history: list[Report] = []
     done = 0
@@ -54,15 +54,17 @@ def run_program(
     while done < steps:
         size = min(log_every, steps - done)
         state, metrics = program.run(state, data, size)
-        if not np.isfinite(np.asarray(metrics.loss)).all():
+        reached = jax.device_get(state)
+        # The loss is of the weights before the last step, which may have spoilt them.
+        if not _all_finite((metrics.loss, reached.trained)):
             raise LearningDivergedError(
-                f"learning diverged between steps {done} and {done + size}: the loss is no longer finite. "
-                "Lower learning_rate or barrier_rate; the last good state is kept",
+                f"learning diverged between steps {done} and {done + size}: the loss or the weights are no longer "
+                "finite. Lower learning_rate or barrier_rate; the last good state is kept",
                 good,
                 done,
             )
         done += size
-        good = jax.device_get(state)
+        good = reached
         extra, stop = inspect(good) if inspect is not None else ({}, False)
         history.append(Report(done, steps, jax.device_get(metrics), extra))
         if report is not None:
@@ -70,6 +72,10 @@ def run_program(
         if stop:
             break
     return good, history
+
+
+def _all_finite(tree: Any) -> bool:
+    return all(bool(np.isfinite(np.asarray(leaf)).all()) for leaf in jax.tree.leaves(tree))
 
 
 def spread_over_devices(state: TrainState, seeds: int) -> TrainState:

@@ -14,21 +14,22 @@ from lapwing.trajectories.container import Trajectories
 
 Encode = Callable[[NDArray[Any]], NDArray[Any]]
 
-PAIRS = 1 << 18
-PAIR_BLOCK = 1 << 14
-MAX_REDRAWS = 1000
+WALKS = 1 << 18
+WALK_BLOCK = 1 << 14
 
 
 class Forms(NamedTuple):
-    """``<u_j, u_k>``, ``<u_j, f(P) u_k>`` and ``<f(P) u_j, f(P) u_k>``, each (d, d), float64.
+    """``<u_j, u_k>``, ``<u_j, f(P) u_k>``, ``<f(P) u_j, f(P) u_k>``, each (d, d), float64, and the first once more.
 
-    The last gives residuals without a truth: for a unit u with Rayleigh quotient c, |f(P)u - cu|^2 is its diagonal
-    less c^2.
+    The third gives residuals without a truth: ``|f(P)u - cu|^2 = square - 2 c cross + c^2 middle`` on the diagonals.
+    ``middle`` is ``gram`` measured on the very states that ``square`` was, so that their noise cancels; it is the same
+    where forms are exact.
     """
 
     gram: NDArray[np.float64]
     cross: NDArray[np.float64]
     square: NDArray[np.float64]
+    middle: NDArray[np.float64]
 
     def rotated(self, matrix: NDArray[np.float64]) -> "Forms":
         """The forms of ``u @ matrix``."""
@@ -52,13 +53,13 @@ class Judge(Protocol):
 class TableJudge:
     """Exact forms over all states of an operator."""
 
-    def __init__(self, operator: Operator, gaps: GapDistribution) -> None:
-        """Prepare f(P): dense for small tables, sparse powers for large ones."""
+    def __init__(self, operator: Operator, gaps: GapDistribution, matrix: NDArray[np.float64] | None = None) -> None:
+        """Prepare f(P): dense for small tables (``matrix``, where known already), sparse powers for large ones."""
         self.operator = operator
         if operator.num_states <= DENSE_STATES:
-            matrix = dense_operator(operator, gaps)
+            dense = dense_operator(operator, gaps) if matrix is None else matrix
             self.gaps = gaps
-            self._apply: Callable[[NDArray[np.float64]], NDArray[np.float64]] = lambda u: matrix @ u
+            self._apply: Callable[[NDArray[np.float64]], NDArray[np.float64]] = lambda u: dense @ u
         else:
             self.gaps, sparse = sparse_operator(operator, gaps)
             weights = self.gaps.weights
@@ -70,8 +71,8 @@ class TableJudge:
         values = self.sample(encode)
         moved = self._apply(values)
         rho = self.operator.rho[:, None]
-        cross = values.T @ (rho * moved)
-        return Forms(values.T @ (rho * values), (cross + cross.T) / 2.0, moved.T @ (rho * moved))
+        gram, cross = values.T @ (rho * values), values.T @ (rho * moved)
+        return Forms(gram, (cross + cross.T) / 2.0, moved.T @ (rho * moved), gram)
 
     def sample(self, encode: Encode) -> NDArray[np.float64]:
         """The values at all states."""
@@ -79,64 +80,67 @@ class TableJudge:
 
 
 class PairJudge:
-    """Forms estimated from pairs of states, for observations that hardly repeat.
+    """Forms estimated from states some gaps apart, for observations that hardly repeat.
 
-    f(P) applied twice needs no model: for reversible dynamics <f(P)u, f(P)v> = <u, f(P)^2 v>, whose pairs are two gaps
-    apart. Gaps are kept to a quarter of the longest episode, so that two of them fit and none is favoured by an end;
-    this f is not the training operator's, but it has the same eigenvectors.
+    Three states of an episode, a gap between each two, give all forms at once. f(P) applied twice needs no model: for
+    reversible dynamics the past and the future of the middle state m are two independent draws from f(P)(m, .), so
+    ``E[u(before) u(after)] = <f(P)u, f(P)u>``, and with the middle's own norm |f(P)u - cu|^2 is the mean of
+    ``(u(before) - c u(m)) (u(after) - c u(m))``, which has little noise where c is near 1. Gaps are kept to a quarter
+    of the longest episode, so that two of them fit and none is favoured by an end; this f is not the training
+    operator's, but it has the same eigenvectors.
     """
 
-    def __init__(self, data: Trajectories, gaps: GapDistribution, pairs: int = PAIRS, seed: int = 0) -> None:
-        """Draw the pairs once, so that every judgement is of the same ones."""
+    def __init__(self, data: Trajectories, gaps: GapDistribution, walks: int = WALKS, seed: int = 0) -> None:
+        """Draw the states once, so that every judgement is of the same ones."""
         longest = int(data.lengths.max())
         self.gaps = gaps_inside_episodes(gaps, np.array([max(1, longest // 4)]), unbiased=True)
         self._observations = data.observations
-        rng = np.random.default_rng(seed)
-        self._one = draw_pairs_at_gaps(data, self.gaps, pairs, 1, rng)
-        self._two = draw_pairs_at_gaps(data, self.gaps, pairs, 2, rng) if longest > 1 else None
+        self._walks = draw_walks(data, self.gaps, walks, min(longest, 2), np.random.default_rng(seed))
 
     def forms(self, encode: Encode) -> Forms:
-        """Both ends of a pair count alike, so that every form is symmetric."""
-        gram, cross = self._moments(encode, self._one)
-        square = np.full_like(cross, np.inf) if self._two is None else self._moments(encode, self._two)[1]
-        return Forms(gram, cross, square)
+        """Both ends of a gap count alike, so that every form is symmetric."""
+        count = self._walks.shape[1]
+        sums: Any = 0.0
+        for begin in range(0, count, WALK_BLOCK):
+            states = [self._values(encode, rows[begin : begin + WALK_BLOCK]) for rows in self._walks]
+            sums = sums + np.array(_walk_moments(states))
+        return Forms(*(sums / count))
 
     def sample(self, encode: Encode) -> NDArray[np.float64]:
         """The values at some states."""
-        return np.asarray(encode(np.asarray(self._observations[self._one[0][:PAIR_BLOCK]])), dtype=np.float64)
+        return self._values(encode, self._walks[0, :WALK_BLOCK])
 
-    def _moments(
-        self, encode: Encode, pairs: tuple[NDArray[np.int64], NDArray[np.int64]]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        gram: Any = 0.0
-        cross: Any = 0.0
-        for begin in range(0, len(pairs[0]), PAIR_BLOCK):
-            before, after = (
-                np.asarray(encode(np.asarray(self._observations[rows[begin : begin + PAIR_BLOCK]])), dtype=np.float64)
-                for rows in pairs
-            )
-            gram = gram + (before.T @ before + after.T @ after) / 2.0
-            cross = cross + (before.T @ after + after.T @ before) / 2.0
-        return gram / len(pairs[0]), cross / len(pairs[0])
+    def _values(self, encode: Encode, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.asarray(encode(np.asarray(self._observations[rows])), dtype=np.float64)
 
 
-def draw_pairs_at_gaps(
-    data: Trajectories, gaps: GapDistribution, count: int, times: int, rng: np.random.Generator
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows of pairs whose gap is the sum of ``times`` draws, each start uniform among those where the gap fits."""
+def _walk_moments(states: list[NDArray[np.float64]]) -> tuple[NDArray[np.float64], ...]:
+    """Sums over walks of the four forms' terms; of walks of a single gap there is no square, and NaN says so."""
+    first, last = states[0], states[-1]
+    ends = first.T @ first + last.T @ last
+    across = (first.T @ last + last.T @ first) / 2.0
+    if len(states) == 2:
+        return ends / 2.0, across, np.full_like(across, np.nan), ends / 2.0
+    middle = states[1].T @ states[1]
+    steps = states[1].T @ (first + last)
+    return (ends + 2.0 * middle) / 4.0, (steps + steps.T) / 4.0, across, middle
+
+
+def draw_walks(
+    data: Trajectories, gaps: GapDistribution, count: int, legs: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """(legs + 1, count) rows of states ``legs`` independent gaps apart, each start uniform among those where they fit.
+
+    Gaps are drawn first, so that none is favoured for being short; all of them together must fit the longest episode.
+    """
     assert gaps.weights is not None
-    starts = np.concatenate(list(data.pair_positions(1)))
-    ends = np.repeat(np.asarray(data.offsets[1:]), np.diff(data.offsets))
-    choices = rng.choice(len(gaps.weights), size=(times, count), p=gaps.weights) + 1
-    gap = np.minimum(choices.sum(axis=0), int(data.lengths.max()))
-    chosen = starts[rng.integers(len(starts), size=count)]
-    for _ in range(MAX_REDRAWS):
-        misfit = np.flatnonzero(chosen + gap >= ends[chosen])
-        if not len(misfit):
-            break
-        chosen[misfit] = starts[rng.integers(len(starts), size=len(misfit))]
-    fits = chosen + gap < ends[chosen]
-    return data.rows(chosen[fits]), data.rows((chosen + gap)[fits])
+    left = np.repeat(np.asarray(data.offsets[1:]), np.diff(data.offsets)) - 1 - np.arange(data.num_states)
+    by_room = np.argsort(-left, kind="stable")
+    drawn = rng.choice(len(gaps.weights), size=(legs, count), p=gaps.weights) + 1
+    fitting = np.searchsorted(-left[by_room], -drawn.sum(axis=0), side="right")
+    start = by_room[(rng.random(count) * fitting).astype(np.int64)]
+    positions = start + np.concatenate([np.zeros((1, count), dtype=np.int64), np.cumsum(drawn, axis=0)])
+    return np.stack([data.rows(row) for row in positions])
 
 
 def _horner(matrix: csr_array, weights: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:

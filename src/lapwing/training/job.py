@@ -10,7 +10,7 @@ import optax
 from numpy.typing import NDArray
 
 from lapwing.batches.base import Batches
-from lapwing.batches.exact import DENSE_STATES, exact_batches
+from lapwing.batches.exact import DENSE_STATES, dense_operator, exact_batches
 from lapwing.batches.gaps import endless_gaps
 from lapwing.batches.sampled import sampled_batches
 from lapwing.encoders.lookup import LookupEncoder
@@ -18,10 +18,11 @@ from lapwing.encoders.registry import build_encoder, default_kind
 from lapwing.encoders.rotated import RotatedEncoder
 from lapwing.encoders.statistics import image_statistics, range_statistics
 from lapwing.errors import LapwingError
-from lapwing.objectives import AlloState, dual_eigenvalues, permuted
+from lapwing.objectives import AlloState, dual_eigenvalues, output_order, permuted
 from lapwing.objectives.base import Objective
 from lapwing.representation import LaplacianRepresentation
-from lapwing.spectral.clusters import DATA_TOLERANCE, EXACT_TOLERANCE
+from lapwing.spectral.clusters import DATA_TOLERANCE, LEARNED_TOLERANCE
+from lapwing.spectral.noise import sampling_angles
 from lapwing.spectral.operators import Operator, operator_from_trajectories
 from lapwing.training.answer import Reading, bootstrap_errors, read_forms, with_canonical_signs
 from lapwing.training.config import LearnConfig
@@ -60,9 +61,9 @@ class Job:
                 f"cannot learn from {type(data).__name__}; "
                 "give lw.collect(...) for experience or lw.operator(...) for exact dynamics"
             )
-        if not seeds:
-            raise LapwingError("give at least one seed")
-        self.config, self.seeds, self.data = config, list(seeds), data
+        self.config, self.seeds, self.data = config, [int(seed) for seed in seeds], data
+        if not self.seeds or min(self.seeds) < 0:
+            raise LapwingError(f"give at least one seed, and none negative; got {self.seeds}")
         self.operator = _operator_of(data)
         self._check_size()
         self.width = self.config.dim + self._spare()
@@ -71,6 +72,9 @@ class Job:
         self.custom = objective is not None
         base = objective if objective is not None else self.config.make_objective()
         self.objective = permuted(base, self.config.permute_every) if self.config.permute_every else base
+        self.gaps = endless_gaps(config.discounts)
+        small = self.operator is not None and self.operator.num_states <= DENSE_STATES
+        self.matrix = dense_operator(self.operator, self.gaps) if self.operator is not None and small else None
         self.batches = self._batches()
         self.judge: Judge = self._judge()
 
@@ -106,8 +110,9 @@ class Job:
             angles: list[float] = []
             watched: list[dict[str, float]] = []
             for number in range(len(self.seeds)):
-                encoder = program.encoder(self.one_seed(state, number))
-                reading = self._read(encoder)
+                own = self.one_seed(state, number)
+                encoder = program.encoder(own)
+                reading = self._read(encoder, own)
                 angles.append(self._worst_angle(reading))
                 if watch is not None and len(reading.mu) >= self.config.dim:
                     watched.append(watch(self._bare_model(encoder, reading)))
@@ -119,15 +124,16 @@ class Job:
 
     def model(self, encoder: Any, state: TrainState, metadata: dict[str, Any]) -> LaplacianRepresentation:
         """The finished representation of one seed."""
-        reading = with_canonical_signs(self._read(encoder), self.judge.sample(self._encode(encoder)))
+        reading = with_canonical_signs(self._read(encoder, state), self.judge.sample(self._encode(encoder)))
         found, dim = len(reading.mu), self.config.dim
         if found < dim:
             raise LapwingError(
                 f"the network collapsed to {found} independent components of the {dim} asked for; "
                 "train longer, or ask for fewer"
             )
-        errors = None
+        errors, noise = None, None
         if isinstance(self.data, Trajectories):
+            noise = self._sampling_angles(encoder, reading)[:dim]
             kept, mu = reading.matrix[:, :dim], reading.mu[:dim]
             errors = bootstrap_errors(self._encode(encoder), kept, mu, self.data, metadata["seed"])
         exact = isinstance(self.data, Operator) and self.data.exact
@@ -140,6 +146,7 @@ class Job:
             residuals=reading.residuals[:dim],
             operator_values=reading.operator_values[: dim + 1],
             angles=reading.angles[:dim],
+            data_angles=noise,
             mu_errors=errors,
             orthonormality_error=reading.orthonormality_error,
             next_mu=float(reading.mu[dim]) if found > dim else None,
@@ -155,12 +162,28 @@ class Job:
             },
         )
 
-    def _read(self, encoder: Any) -> Reading:
-        forms = self.judge.forms(self._encode(encoder))
-        return read_forms(forms, self.judge.gaps, self.config.refine == "ritz", self._tolerance())
+    def _read(self, encoder: Any, state: TrainState) -> Reading:
+        # Permuted outputs come back into the objective's order, which is that of eigenvalues.
+        order = np.eye(self.width)[:, np.asarray(output_order(state.objective, self.width))]
+        forms = self.judge.forms(self._encode(encoder)).rotated(order)
+        reading = read_forms(forms, self.judge.gaps, self.config.refine == "ritz", self._tolerance())
+        return reading._replace(matrix=order @ reading.matrix)
 
     def _tolerance(self) -> float:
-        return EXACT_TOLERANCE if isinstance(self.data, Operator) and self.data.exact else DATA_TOLERANCE
+        return LEARNED_TOLERANCE if isinstance(self.data, Operator) and self.data.exact else DATA_TOLERANCE
+
+    def _sampling_angles(self, encoder: Any, reading: Reading) -> NDArray[np.float64]:
+        assert isinstance(self.data, Trajectories)
+        encode, observations = self._encode(encoder), self.data.observations
+        if self.data.has_table:
+            table = np.asarray(encode(np.asarray(observations)), dtype=np.float64) @ reading.matrix
+            return sampling_angles(lambda rows: table[rows], 1.0 - reading.mu, self.data, self._tolerance())
+        return sampling_angles(
+            lambda rows: np.asarray(encode(np.asarray(observations[rows])), dtype=np.float64) @ reading.matrix,
+            1.0 - reading.mu,
+            self.data,
+            self._tolerance(),
+        )
 
     def _worst_angle(self, reading: Reading) -> float:
         """Sine of the largest angle that any wanted component may be off by; 1 where it may be anything."""
@@ -182,15 +205,26 @@ class Job:
         return LookupEncoder(self.operator.observations, values, self.operator.rho)
 
     def _encode(self, encoder: Any) -> Any:
+        """From observations to the network's outputs; a table gives 0 for states that were never visited."""
         if self.kind != "table" or self.given is not None:
             return encoder.encode
-        return lambda observations: np.asarray(encoder.values)
+        assert self.operator is not None
+        values = np.asarray(encoder.values, dtype=np.float64)
+        lookup = LookupEncoder(self.operator.observations, values, self.operator.rho)
+
+        def encode(observations: NDArray[Any]) -> NDArray[np.float64]:
+            numbers = lookup.numbers_of(observations)
+            return np.where(numbers[:, None] >= 0, values[numbers], 0.0)
+
+        return encode
 
     def _readings(self, state: TrainState) -> dict[str, list[float]]:
         objective = getattr(state.objective, "inner", state.objective)
         if not isinstance(objective, AlloState):
             return {}
-        return {"dual": np.asarray(dual_eigenvalues(objective)).astype(float).tolist()}
+        # An objective of the user's own is taken to have the stop-gradient; it does not tell.
+        duals = dual_eigenvalues(objective, self.custom or self.config.stop_gradient)
+        return {"dual": np.asarray(duals).astype(float).tolist()}
 
     def _encoder(self, key: jax.Array) -> Any:
         if self.given is not None:
@@ -231,17 +265,15 @@ class Job:
             )
 
     def _batches(self) -> Batches:
-        config, gaps = self.config, endless_gaps(self.config.discounts)
-        small = self.operator is not None and self.operator.num_states <= DENSE_STATES
-        wanted = config.batches
+        config, gaps, wanted = self.config, self.gaps, self.config.batches
         if wanted == "auto":
-            wanted = "exact" if small or isinstance(self.data, Operator) else "unbiased"
+            wanted = "exact" if self.matrix is not None or isinstance(self.data, Operator) else "unbiased"
         if wanted == "exact":
             if self.operator is None:
                 raise LapwingError(
                     "exact batches need observations that repeat; these hardly do: use batches='unbiased'"
                 )
-            return exact_batches(self._with_ids(self.operator), gaps)
+            return exact_batches(self._with_ids(self.operator), gaps, self.matrix)
         if not isinstance(self.data, Trajectories):
             raise LapwingError("sampled batches need experience; collect some, or use batches='exact'")
         if self.kind == "table":
@@ -256,11 +288,10 @@ class Job:
         return Operator(operator.matrix, operator.rho, numbers, operator.exact, operator.metadata)
 
     def _judge(self) -> Judge:
-        gaps = endless_gaps(self.config.discounts)
         if self.operator is not None:
-            return TableJudge(self.operator, gaps)
+            return TableJudge(self.operator, self.gaps, self.matrix)
         assert isinstance(self.data, Trajectories)
-        return PairJudge(self.data, gaps)
+        return PairJudge(self.data, self.gaps)
 
 
 def _operator_of(data: Data) -> Operator | None:

@@ -1,0 +1,231 @@
+"""From forms to components: refinement, eigenvalues, residuals, honest angles, and error bars."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import lapwing as lw
+from lapwing.batches.gaps import endless_gaps
+from lapwing.errors import LapwingError
+from lapwing.spectral.certificates import ritz_angles
+from lapwing.spectral.operators import Operator
+from lapwing.training.answer import bootstrap_errors, merge_inseparable, read_forms, with_canonical_signs
+from lapwing.training.forms import Forms, TableJudge
+from lapwing.trajectories.container import Trajectories
+
+GAPS = endless_gaps([0.9, 0.99])
+Array = NDArray[np.float64]
+
+
+def exact_eigenvectors(operator: Operator) -> tuple[Array, Array]:
+    """All of them, columns of mean square one, and mu, by a dense solver."""
+    values, vectors = np.linalg.eigh(operator.symmetrised().toarray())
+    return (vectors / np.sqrt(operator.rho)[:, None])[:, ::-1], values[::-1]
+
+
+@pytest.fixture(scope="module")
+def maze() -> Operator:
+    return lw.operator(lw.collect("GridMaze-9", steps=3000, seed=0))
+
+
+def forms_of(operator: Operator, u: Array) -> Forms:
+    return TableJudge(operator, GAPS).forms(lambda observations: u)
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=25)
+def test_refining_undoes_any_mixing_of_exact_eigenvectors(maze: Operator, seed: int) -> None:
+    vectors, mu = exact_eigenvectors(maze)
+    rng = np.random.default_rng(seed)
+    left, right = (np.linalg.qr(rng.standard_normal((4, 4)))[0] for _ in range(2))
+    mixing = left @ np.diag(rng.uniform(0.05, 20.0, 4)) @ right
+    reading = read_forms(forms_of(maze, vectors[:, :4] @ mixing), GAPS, refine=True, tolerance=0.01)
+    np.testing.assert_allclose(reading.mu, mu[:4], atol=1e-9)
+    np.testing.assert_allclose(np.abs(mixing @ reading.matrix), np.eye(4), atol=1e-6)
+    assert reading.orthonormality_error < 1e-9
+    assert reading.residuals.max() < 1e-6
+
+
+def test_without_refining_components_are_only_scaled(maze: Operator) -> None:
+    vectors, mu = exact_eigenvectors(maze)
+    scales = np.array([3.0, -0.5, 0.1])
+    reading = read_forms(forms_of(maze, vectors[:, :3] * scales), GAPS, refine=False, tolerance=0.01)
+    np.testing.assert_allclose(reading.matrix, np.diag(1.0 / np.abs(scales)), rtol=1e-9)
+    np.testing.assert_allclose(reading.mu, mu[:3], atol=1e-10)
+    mixed = vectors[:, [1, 0, 2]]
+    reading = read_forms(forms_of(maze, mixed), GAPS, refine=False, tolerance=0.01)
+    np.testing.assert_allclose(reading.mu, mu[[1, 0, 2]], atol=1e-10)
+    # Out of order, and said so, however exact they are.
+    assert np.isinf(reading.angles[:2]).all()
+    reading = read_forms(forms_of(maze, vectors[:, [0, 2, 3, 1]]), GAPS, refine=False, tolerance=0.01)
+    assert reading.angles[0] < 1e-6
+    assert np.isinf(reading.angles[1:]).all()
+
+
+def test_the_residual_of_a_perturbed_eigenvector_is_the_analytic_one(maze: Operator) -> None:
+    vectors, mu = exact_eigenvectors(maze)
+    angle = 0.3
+    u = np.cos(angle) * vectors[:, 1:2] + np.sin(angle) * vectors[:, 4:5]
+    reading = read_forms(forms_of(maze, u * 7.0), GAPS, refine=False, tolerance=0.01)
+    low, high = GAPS.one_minus(1.0 - mu[[1, 4]])
+    # Between two eigenvectors the residual is the spread of a two-valued variable.
+    assert reading.residuals[0] == pytest.approx(np.sin(angle) * np.cos(angle) * (high - low), rel=1e-9)
+    quotient = np.cos(angle) ** 2 * low + np.sin(angle) ** 2 * high
+    assert reading.operator_values[0] == pytest.approx(quotient, rel=1e-9)
+    assert 1.0 - reading.mu[0] == pytest.approx(float(GAPS.slowness(quotient)), rel=1e-9)
+
+
+def test_outputs_that_are_not_finite_are_an_error(maze: Operator) -> None:
+    forms = forms_of(maze, np.ones((maze.num_states, 2)))
+    with pytest.raises(LapwingError, match="diverged"):
+        read_forms(forms._replace(cross=forms.cross * np.nan), GAPS, refine=True, tolerance=0.01)
+
+
+def test_an_output_that_vanishes_is_left_out_by_refining_and_not_converged_otherwise(maze: Operator) -> None:
+    vectors, mu = exact_eigenvectors(maze)
+    u = vectors[:, :3] * np.array([1.0, 0.0, 1.0])
+    refined = read_forms(forms_of(maze, u), GAPS, refine=True, tolerance=0.01)
+    np.testing.assert_allclose(refined.mu, mu[[0, 2]], atol=1e-10)
+    plain = read_forms(forms_of(maze, u), GAPS, refine=False, tolerance=0.01)
+    assert plain.orthonormality_error == pytest.approx(1.0)
+
+
+def test_signs_make_the_largest_entry_positive(maze: Operator) -> None:
+    vectors, _ = exact_eigenvectors(maze)
+    u = vectors[:, :4] * np.array([1.0, -1.0, -1.0, 1.0])
+    reading = with_canonical_signs(read_forms(forms_of(maze, u), GAPS, refine=True, tolerance=0.01), u)
+    turned = u @ reading.matrix
+    largest = np.argmax(np.abs(turned), axis=0)
+    assert (turned[largest, np.arange(4)] > 0).all()
+    np.testing.assert_allclose(np.abs(turned), np.abs(vectors[:, :4]), atol=1e-7)
+
+
+@pytest.mark.parametrize("world", ["GridMaze-9", "room:5x4", "rooms:2x2x3:1", "maze:4x4:0"])
+@pytest.mark.parametrize("size", [1e-3, 1e-2, 3e-2])
+def test_angles_of_ritz_vectors_are_honest(world: str, size: float) -> None:
+    operator = lw.operator(world)
+    vectors, mu = exact_eigenvectors(operator)
+    rng = np.random.default_rng(3)
+    found, true = [], []
+    for _ in range(10):
+        u = vectors[:, :9] @ rng.standard_normal((9, 9)) + size * rng.standard_normal((operator.num_states, 9))
+        reading = read_forms(forms_of(operator, u), GAPS, refine=True, tolerance=1e-6)
+        turned = u @ reading.matrix
+        for i in range(5):
+            cluster = np.abs(mu - mu[i]) < 1e-6
+            inside = (operator.rho[:, None] * vectors[:, cluster]).T @ turned[:, i]
+            true.append(np.sqrt(max(0.0, 1.0 - float(inside @ inside))))
+            found.append(reading.angles[i])
+    assert np.median(true) > size / 30
+    ratios = np.array(found) / np.maximum(true, 1e-9)
+    assert np.mean(ratios < 0.5) <= 0.02
+    assert np.median(ratios) < 10.0
+    assert np.percentile(ratios, 98) < 50.0
+
+
+def test_ritz_angles_are_infinite_for_the_last_and_leave_equal_ones_alone() -> None:
+    angles = ritz_angles(np.array([0.0, 0.2, 0.2, 0.6]), np.array([0.0, 0.02, 0.02, 0.1]), 1e-6)
+    assert angles[0] == 0.0
+    np.testing.assert_allclose(angles[1:3], np.hypot(0.05, 0.05 * 0.1 / 0.4), rtol=1e-9)
+    assert np.isinf(angles[3])
+
+
+def test_values_closer_than_their_errors_become_one_and_others_stay() -> None:
+    values = np.array([0.0, 0.4, 0.400001, 0.5, 0.500001, 0.9])
+    residuals = np.array([0.0, 1e-3, 1e-3, 1e-5, 1e-5, 0.1])
+    merged = merge_inseparable(values, residuals)
+    assert merged[1] == merged[2] == pytest.approx(0.4000005, abs=1e-12)
+    assert merged[[0, 3, 4, 5]].tolist() == values[[0, 3, 4, 5]].tolist()
+
+
+def test_values_of_components_far_from_converged_are_left_alone() -> None:
+    values = np.array([0.0, 0.1, 0.12, 0.5])
+    for residual in (0.3, np.nan, np.inf):
+        assert merge_inseparable(values, np.full(4, residual)).tolist() == values.tolist()
+
+
+@pytest.mark.parametrize("size", [3e-4, 1e-3, 3e-3])
+def test_exact_repeats_are_recognised_through_the_noise_of_training(size: float) -> None:
+    # An empty square room has each mixed mode twice.
+    operator = lw.operator("room:6x6")
+    vectors, mu = exact_eigenvectors(operator)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        u = vectors[:, :11] @ rng.standard_normal((11, 11)) + size * rng.standard_normal((36, 11))
+        reading = read_forms(forms_of(operator, u), GAPS, refine=True, tolerance=1e-6)
+        assert reading.mu[1] == reading.mu[2] == pytest.approx(mu[1], abs=1e-5)
+        assert reading.angles[:6].max() < 0.1
+        assert reading.mu[3] < reading.mu[2] - 0.01
+
+
+@pytest.mark.parametrize(("world", "steps"), [("GridMaze-9", 3000), ("GridRoom-1", 20_000)])
+def test_error_bars_have_the_size_of_the_real_errors(world: str, steps: int) -> None:
+    truth = lw.solve(world, 4)
+    found, bars = [], []
+    for seed in range(30):
+        data = lw.collect(world, steps=steps, seed=seed)
+        counted = lw.solve(data, 4)
+        found.append(counted.mu[1:4])
+        values = counted.encoder.values[:, :4]  # type: ignore[attr-defined]
+        numbers = counted.encoder.numbers_of(data.observations)  # type: ignore[attr-defined]
+        table = np.where(numbers[:, None] >= 0, values[numbers], 0.0)
+        bars.append(bootstrap_errors(lambda rows, t=table: t, np.eye(4), counted.mu[:4], data, seed)[1:])
+    ratio = np.mean(bars, axis=0) / np.std(found, axis=0)
+    assert (ratio > 0.5).all()
+    assert (ratio < 2.0).all()
+    assert np.abs(np.mean(found, axis=0) - truth.mu[1:4]).max() < 3.0 * np.mean(bars)
+
+
+def bars_of(data: Trajectories, dim: int = 3) -> Array:
+    truth = lw.solve("GridMaze-9", dim)
+    return bootstrap_errors(truth.transform, np.eye(dim), truth.mu[:dim], data, 0)
+
+
+def test_error_bars_shrink_with_the_root_of_the_data() -> None:
+    few, many = (bars_of(lw.collect("GridMaze-9", steps=steps, seed=1)) for steps in (10_000, 160_000))
+    np.testing.assert_allclose(few[1:] / many[1:], 4.0, rtol=0.25)
+    assert few[0] == 0.0
+
+
+def test_error_bars_of_a_part_are_scaled_to_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = lw.collect("GridMaze-9", steps=50_000, seed=1)
+    whole = bars_of(data)
+    monkeypatch.setattr("lapwing.training.answer.BOOTSTRAP_TRANSITIONS", 10_000)
+    np.testing.assert_allclose(bars_of(data)[1:], whole[1:], rtol=0.3)
+
+
+def test_one_long_episode_is_resampled_in_parts() -> None:
+    one, many = (bars_of(lw.collect("GridMaze-9", steps=40_000, episode_length=n, seed=1)) for n in (40_000, 50))
+    ratio = one[1:] / many[1:]
+    assert (ratio > 0.3).all()
+    assert (ratio < 3.0).all()
+
+
+def test_an_episode_without_a_step_changes_no_error_bar() -> None:
+    data = lw.collect("GridMaze-9", steps=5000, seed=1)
+    assert data.ids is not None
+    flags = np.append(data.truncated, True)
+    longer = replace(
+        data,
+        ids=np.append(data.ids, data.ids[:1]),
+        offsets=np.append(data.offsets, data.num_states + 1),
+        truncated=flags,
+        terminated=~flags,
+    )
+    np.testing.assert_allclose(bars_of(longer)[1:], bars_of(data)[1:], rtol=0.25)
+    one, other = (lw.solve(each, 3).certificate().data_angles for each in (longer, data))
+    np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_error_bars_do_not_see_steps_between_episodes() -> None:
+    # A data set of two states that never leave them: all energy would come from the boundaries.
+    offsets = np.arange(0, 401, 4)
+    flags = np.ones(100, dtype=bool)
+    ids = np.repeat(np.arange(100) % 2, 4).astype(np.int32)
+    data = Trajectories(np.eye(2, dtype=np.float32), offsets, ~flags, flags, ids)
+    bars = bootstrap_errors(lambda rows: rows[:, :1], np.eye(1), np.array([0.5]), data, 0)
+    assert bars[0] == 0.0
