@@ -110,7 +110,7 @@ class LaplacianRepresentation:
 
     @property
     def tolerance(self) -> float:
-        """Relative width within which eigenvalues count as one: 1e-6 if exact, 1e-3 if learned from it, 1 % for data."""
+        """Relative width within which eigenvalues count as one: 1e-6 solved, 1e-3 learned exactly, 1 % from data."""
         if not self.exact:
             return DATA_TOLERANCE
         return EXACT_TOLERANCE if self.operator_values is None else LEARNED_TOLERANCE

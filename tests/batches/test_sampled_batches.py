@@ -102,7 +102,7 @@ def test_a_draw_is_a_function_of_its_key() -> None:
 
 @pytest.fixture(scope="module")
 def maze() -> Trajectories:
-    return lw.collect("GridMaze-9", steps=400_000, episode_length=(5, 30), seed=0)
+    return lw.collect("GridMaze-9", steps=400_000, episode_length=30, seed=0)
 
 
 @pytest.mark.parametrize("unbiased", [False, True])
@@ -126,7 +126,7 @@ def test_truncation_biases_energies_and_the_unbiased_variant_does_not(maze: Traj
     wanted = endless_gaps([0.9])
     cut, whole = (sampled_batches(maze, wanted, 8, unbiased).gaps.one_minus(1.0 - mu) for unbiased in (False, True))
     endless = wanted.one_minus(1.0 - mu)
-    assert (cut < 0.8 * endless).all()
+    assert (cut < 0.85 * endless).all()
     assert (whole > 0.9 * endless).all()
 
 

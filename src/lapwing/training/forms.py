@@ -16,6 +16,7 @@ Encode = Callable[[NDArray[Any]], NDArray[Any]]
 
 WALKS = 1 << 18
 WALK_BLOCK = 1 << 14
+QUICK_WALKS = 1 << 16
 
 
 class Forms(NamedTuple):
@@ -41,8 +42,8 @@ class Judge(Protocol):
 
     gaps: GapDistribution
 
-    def forms(self, encode: Encode) -> Forms:
-        """The quadratic forms of the encoder's components."""
+    def forms(self, encode: Encode, quick: bool = False) -> Forms:
+        """The quadratic forms of the encoder's components; ``quick`` where a glance will do."""
         ...
 
     def sample(self, encode: Encode) -> NDArray[np.float64]:
@@ -66,8 +67,8 @@ class TableJudge:
             assert weights is not None
             self._apply = lambda u: _horner(sparse, weights, u)
 
-    def forms(self, encode: Encode) -> Forms:
-        """All states, each with its weight."""
+    def forms(self, encode: Encode, quick: bool = False) -> Forms:
+        """All states, each with its weight; there is no quicker way."""
         values = self.sample(encode)
         moved = self._apply(values)
         rho = self.operator.rho[:, None]
@@ -97,9 +98,9 @@ class PairJudge:
         self._observations = data.observations
         self._walks = draw_walks(data, self.gaps, walks, min(longest, 2), np.random.default_rng(seed))
 
-    def forms(self, encode: Encode) -> Forms:
-        """Both ends of a gap count alike, so that every form is symmetric."""
-        count = self._walks.shape[1]
+    def forms(self, encode: Encode, quick: bool = False) -> Forms:
+        """Both ends of a gap count alike, so that every form is symmetric; a glance takes fewer walks."""
+        count = min(QUICK_WALKS, self._walks.shape[1]) if quick else self._walks.shape[1]
         sums: Any = 0.0
         for begin in range(0, count, WALK_BLOCK):
             states = [self._values(encode, rows[begin : begin + WALK_BLOCK]) for rows in self._walks]

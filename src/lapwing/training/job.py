@@ -112,7 +112,7 @@ class Job:
             for number in range(len(self.seeds)):
                 own = self.one_seed(state, number)
                 encoder = program.encoder(own)
-                reading = self._read(encoder, own)
+                reading = self._read(encoder, own, quick=True)
                 angles.append(self._worst_angle(reading))
                 if watch is not None and len(reading.mu) >= self.config.dim:
                     watched.append(watch(self._bare_model(encoder, reading)))
@@ -162,10 +162,10 @@ class Job:
             },
         )
 
-    def _read(self, encoder: Any, state: TrainState) -> Reading:
+    def _read(self, encoder: Any, state: TrainState, quick: bool = False) -> Reading:
         # Permuted outputs come back into the objective's order, which is that of eigenvalues.
         order = np.eye(self.width)[:, np.asarray(output_order(state.objective, self.width))]
-        forms = self.judge.forms(self._encode(encoder)).rotated(order)
+        forms = self.judge.forms(self._encode(encoder), quick).rotated(order)
         reading = read_forms(forms, self.judge.gaps, self.config.refine == "ritz", self._tolerance())
         return reading._replace(matrix=order @ reading.matrix)
 
