@@ -19,7 +19,7 @@ class LearnConfig:
     """How many components."""
     spare: int = 6
     """Components learned beyond those and left out of the answer: they sharpen the last ones."""
-    steps: int = 2000
+    steps: int = 1600
     """Gradient steps at most."""
     seed: int = 0
     """The same seed gives the same bits."""
@@ -115,6 +115,10 @@ _PAPER = {
     "log_every": 1000,
 }
 
+# Many components ask for a deeper network, more steps, and spare ones in proportion.
+MANY_COMPONENTS = 20
+_MANY = {"steps": 4000, "hidden": (256, 256, 256), "learning_rate": 1e-3}
+
 PRESETS: dict[str, dict[str, Any]] = {
     "default": {},
     "pixels": {"encoder": "conv", "steps": 1000, "log_every": 100},
@@ -124,6 +128,8 @@ PRESETS: dict[str, dict[str, Any]] = {
 
 def make_config(preset: str = "default", **given: Any) -> LearnConfig:
     """A preset with some values changed; unknown names are errors that offer the nearest known one.
+
+    The default preset with more than 20 components takes a deeper network, more steps and more spare components.
 
     Example:
         >>> make_config("paper", steps=6000).discounts
@@ -135,8 +141,12 @@ def make_config(preset: str = "default", **given: Any) -> LearnConfig:
     for name in given:
         if name not in known:
             raise LapwingError(f"learning has no option {name!r}; {did_you_mean(name, known)}")
-    chosen = {**PRESETS[preset], **{name: value for name, value in given.items() if value is not None}}
-    return LearnConfig(**{name: _as_plain(name, value) for name, value in chosen.items()})
+    wanted = {name: _as_plain(name, value) for name, value in given.items() if value is not None}
+    base = PRESETS[preset]
+    dim = wanted.get("dim", LearnConfig.dim)
+    if preset == "default" and dim > MANY_COMPONENTS:
+        base = {**_MANY, "spare": dim // 2}
+    return LearnConfig(**{**base, **wanted})
 
 
 def _as_plain(name: str, value: Any) -> Any:
