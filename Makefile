@@ -7,8 +7,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 .PHONY: demo test lint types clean
 
 demo: $(VENV)/.installed
-	$(BIN)/lapwing solve Rooms-16 --dim 11 --out demo
-	@echo "Look at demo/eigenvectors.png and demo/spectrum.png"
+	$(BIN)/lapwing learn Rooms-16 --dim 11 --out demo
+	@echo "Look at demo/eigenvectors.png, demo/curves.png and demo/spectrum.png"
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2

@@ -14,7 +14,7 @@ import pytest
 import lapwing as lw
 from lapwing import cli
 
-COMMANDS = ("worlds", "collect", "audit", "solve", "score")
+COMMANDS = ("worlds", "collect", "audit", "solve", "learn", "score")
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +63,58 @@ def files_below(folder: Path) -> dict[str, bytes]:
 
 
 # --- each command at work ---------------------------------------------------------------------------------------
+
+
+def test_learn_writes_a_run_that_loads_and_scores(run: Any, tmp_path: Path) -> None:
+    result = run("learn GridMaze-7 --dim 4 --data-steps 20000 --steps 400 --seed 3 --out run --json")
+    assert result.code == 0
+    assert result.json["config"]["seed"] == 3
+    assert result.json["scores"]["learned"]["subspace_cosine"] > 0.99
+    assert result.json["scores"]["counting"]["subspace_cosine"] > 0.99
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    wanted = {"model.json", "model.safetensors", "config.json", "metrics.csv", "spectrum.csv"}
+    assert wanted | {"curves.png", "spectrum.png", "eigenvectors.png"} == names
+    assert lw.load("run").dim == 4
+    assert run("score run").code == 0
+
+
+def test_learn_takes_a_data_folder_and_shows_error_bars_and_verdicts(run: Any) -> None:
+    run("collect GridMaze-7 --steps 20000 --out data")
+    result = run("learn data --dim 3 --steps 200")
+    assert result.code == 0
+    assert "+- one_step" in result.out
+    assert "counting estimate" in result.out
+    assert "trusted" in result.out
+
+
+def test_learn_from_the_exact_operator_has_no_error_bars(run: Any) -> None:
+    result = run("learn GridMaze-7 --exact --dim 3 --steps 200 --json").json
+    assert not any(name.startswith("+-") for name in result["spectrum"][0])
+    assert result["scores"]["learned"]["mean_eigenvalue_error"] < 0.01
+
+
+def test_learn_says_when_components_have_not_converged(run: Any) -> None:
+    result = run("learn GridRoom-1 --exact --dim 11 --steps 5")
+    assert result.code == 0
+    assert "not converged" in result.err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("GridMaze-7 --objective alo", "allo"),
+        ("GridMaze-7 --dim 12", "number of states"),
+        ("GridMaze-7 --exact --batches sampled", "experience"),
+        ("GridMaze-7 --learning-rate -1", "learning_rate"),
+        ("GridMaze7", "GridMaze-7"),
+        ("gym:NoSuchThing-v0", "NoSuchThing"),
+    ],
+)
+def test_learn_refuses_bad_input_and_writes_nothing(run: Any, tmp_path: Path, options: str, words: str) -> None:
+    result = run(f"learn {options} --data-steps 1000 --steps 10 --out run")
+    assert result.code == 1
+    assert words in result.err
+    assert not list(tmp_path.iterdir())
 
 
 def test_worlds_lists_every_shipped_world(run: Any) -> None:

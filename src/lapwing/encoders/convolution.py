@@ -39,7 +39,7 @@ class ConvolutionalEncoder(eqx.Module):
         channels: outputs of each convolution.
         hidden: sizes of the hidden layers behind them.
         statistics: what images are centred and scaled by; give :func:`image_statistics` of the data, without which
-            pixels fail (fact 11).
+            pixels fail.
 
     Note:
         The paper does not state its padding and channels. Images are padded by one pixel, so that 7 x 9 ones survive.

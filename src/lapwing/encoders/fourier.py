@@ -19,7 +19,7 @@ from lapwing.encoders.statistics import Statistics
 from lapwing.errors import LapwingError
 
 DEFAULT_SCALES = (3.0, 10.0, 30.0, 60.0)
-"""Radians per unit of input, for inputs in [-0.5, 0.5]: from one slow wave to a tenth of the world (fact 10)."""
+"""Radians per unit of input, for inputs in [-0.5, 0.5]: from one slow wave to a tenth of the world."""
 
 
 def random_frequencies(
@@ -51,7 +51,7 @@ def fourier_features(
 
 
 class FourierEncoder(eqx.Module):
-    """Dense layers on random Fourier features (fact 3: raw coordinates starve a network of high frequencies).
+    """Dense layers on random Fourier features: raw coordinates starve a network of high frequencies.
 
     The frequencies are drawn once, never trained, and saved with the model. Several scales at once, so that none has to
     be tuned.

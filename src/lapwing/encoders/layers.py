@@ -140,7 +140,7 @@ def strided_convolution(
 ) -> Float[Array, "n rows2 columns2 outputs"]:
     """A 3x3 convolution of stride 2, padded by one pixel: rows and columns are halved, rounded up (paper, pixel study).
 
-    As nine strided slices and one matrix product, which on CPU is 20 times faster than XLA's convolution (fact 12). The
+    As nine strided slices and one matrix product, which on CPU is 20 times faster than XLA's convolution. The
     kernel's weight is (9 * channels, outputs), its rows ordered by kernel row, kernel column, channel.
     """
     rows, columns = -(-images.shape[1] // 2), -(-images.shape[2] // 2)

@@ -28,7 +28,7 @@ def no_statistics(observation_shape: tuple[int, ...]) -> Statistics:
 
 
 def image_statistics(observations: NDArray[np.generic], weights: NDArray[np.floating] | None = None) -> Statistics:
-    """The mean image of the data and one overall deviation around it (fact 11: without them pixels fail).
+    """The mean image of the data and one overall deviation around it: without them pixels fail.
 
     All images of a world share their background, so an uncentred network sees little but a constant. One deviation for
     all pixels, because a pixel that hardly ever changes must not be blown up.

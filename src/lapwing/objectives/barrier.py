@@ -27,7 +27,7 @@ class Barrier:
     mean over all d x d entries of the lower-triangular squared errors (products of the two batches' errors).
 
     Note:
-        The paper ascends on the sum of squared errors; the mean is what its authors' experiments use (fact 5), and
+        The paper ascends on the sum of squared errors; the mean is what its authors' experiments use, and
         products of two batches' errors may be negative, which never shrinks the barrier.
 
     Example:

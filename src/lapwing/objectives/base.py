@@ -1,5 +1,5 @@
 # ruff: noqa: F722  # jaxtyping writes shapes as strings
-"""What an objective is: four pure functions of values that are encoded already (DESIGN, "An objective")."""
+"""What an objective is: four pure functions of values that are encoded already (docs/design.md, "An objective")."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

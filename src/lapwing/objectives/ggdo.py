@@ -26,7 +26,7 @@ def ggdo(
 
     Args:
         barrier: ``b`` at the start. As in GDO, a mode of eigenvalue lambda shrinks to ``1 - lambda / (2 b)``, and
-            modes with ``lambda >= 2 b`` vanish (fact 7).
+            modes with ``lambda >= 2 b`` vanish.
         coefficients: (d,) strictly decreasing, positive ``c``; None for ``d, ..., 1``.
         barrier_rate: growth of ``b`` (the paper's ablation); 0 keeps it fixed. See :class:`Barrier`.
         max_barrier: ``b`` stops growing here.

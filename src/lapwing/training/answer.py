@@ -40,7 +40,7 @@ class Reading(NamedTuple):
 
 
 def read_forms(forms: Forms, gaps: GapDistribution, refine: bool, tolerance: float) -> Reading:
-    """Eigenvalues by the Rayleigh quotient of the training operator, mapped back to mu (DESIGN, fact 6).
+    """Eigenvalues by the Rayleigh quotient of the training operator, mapped back to mu.
 
     Args:
         forms: of the network's outputs.
