@@ -122,7 +122,7 @@ def test_metadata_say_how_it_was_made(data_model: lw.LaplacianRepresentation) ->
     assert (known["objective"], known["batches"], known["encoder"]) == ("allo", "exact", "fourier")
     assert known["config"]["dim"] == 5
     assert known["world"]["name"] == "GridMaze-9"
-    assert len(known["readings"]["dual"]) == 11
+    assert len(known["readings"]["dual"]) == len(known["readings"]["multiplier"]) == 11
 
 
 def test_an_undertrained_model_says_so(maze: lw.Operator) -> None:
@@ -236,7 +236,16 @@ def test_rival_objectives_are_learned_by_name_or_given(maze: lw.Operator, object
     model = lw.learn(maze, 3, objective=objective, steps=600, spare=2, barrier=2.0, **SMALL)
     assert lw.score(model, lw.solve(maze, 3)).subspace_cosine > 0.999
     assert model.metadata["objective"] == ("gdo" if objective == "gdo" else "given")
-    assert model.metadata["readings"] == {}
+    assert set(model.metadata["readings"]) == {"multiplier"}
+
+
+def test_the_multipliers_of_a_converged_model_are_its_rayleigh_quotients(
+    exact_run: tuple[lw.LaplacianRepresentation, list[Report]],
+) -> None:
+    certificate = exact_run[0].certificate()
+    assert certificate.dual_gaps is not None
+    assert (certificate.dual_gaps <= 0.03 * certificate.eigenvalues + 1e-6).all()
+    assert "dual off" in str(certificate)
 
 
 def test_several_seeds_give_a_model_each(maze: lw.Operator) -> None:

@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from lapwing.evaluation.score import score
 from lapwing.objectives.base import Objective
 from lapwing.representation import LaplacianRepresentation
@@ -78,7 +80,8 @@ class Learner:
             own = job.one_seed(state, number)
             metadata = {"preset": self.preset, "seed": seed, "seconds": seconds, "steps": history[-1].step}
             metadata["history"] = history_rows(history)
-            models.append(job.model(program.encoder(own), own, metadata))
+            multipliers = np.reshape(history[-1].metrics.readings, (len(job.seeds), -1))[number]
+            models.append(job.model(program.encoder(own), own, metadata, multipliers))
         return models
 
 

@@ -24,7 +24,7 @@ MANIFEST = "model.json"
 WEIGHTS = "model.safetensors"
 
 # Arrays that may come with a representation, one number per component.
-MEASURED = ("residuals", "operator_values", "angles", "data_angles", "mu_errors")
+MEASURED = ("residuals", "operator_values", "angles", "data_angles", "dual_gaps", "mu_errors")
 
 # Where each kind of encoder lives; imported when a file asks for it.
 ENCODER_HOMES = {
@@ -50,6 +50,7 @@ class LaplacianRepresentation:
             operator; the first eigenvalue beyond the components may follow.
         angles: estimated sines of the angles to true eigenvectors, where they are known better than from residuals.
         data_angles: sines by which noise in the data turns each component, where it comes from data.
+        dual_gaps: distance of the objective's own reading of each eigenvalue from the Rayleigh quotient, where learned.
         mu_errors: standard error of each mu, where it comes from data.
         orthonormality_error: largest ``|<u_j, u_k> - delta_jk|``, where known.
         next_mu: the first eigenvalue that the encoder does not hold, where known.
@@ -65,6 +66,7 @@ class LaplacianRepresentation:
     operator_values: NDArray[np.float64] | None = None
     angles: NDArray[np.float64] | None = None
     data_angles: NDArray[np.float64] | None = None
+    dual_gaps: NDArray[np.float64] | None = None
     mu_errors: NDArray[np.float64] | None = None
     orthonormality_error: float | None = None
     next_mu: float | None = None
@@ -129,6 +131,7 @@ class LaplacianRepresentation:
             self.operator_values,
             self.angles,
             self.data_angles,
+            self.dual_gaps,
         )
         return everything.first(self.dim)
 

@@ -180,7 +180,7 @@ def test_a_collapsed_network_is_an_error_that_counts_what_is_left() -> None:
     state = table_state(np.ones((11, 3)), allo().init(3))
     with pytest.raises(LapwingError, match="collapsed to 1 independent components of the 3"):
         job.model(TableEncoder(state.trained.values), state, {"seed": 0})
-    assert job._worst_angle(job._read(TableEncoder(state.trained.values), state)) == 1.0
+    assert job._worst_angle(job._read(*job._forms(TableEncoder(state.trained.values), state))) == 1.0
 
 
 def test_one_seed_is_cut_out_of_many() -> None:

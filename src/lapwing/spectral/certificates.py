@@ -22,9 +22,11 @@ class Certificate:
     """Per component: one-step eigenvalue, residual ``|Lu - lambda u|``, gap to the neighbours, verdict.
 
     ``degenerate`` says that the eigenvalue repeats within ``tolerance``, so that only the span of its cluster has a
-    meaning; the span itself is trusted. ``angle_bounds`` is residual / gap, a bound on the sine of the angle to the
-    true eigenvector (or eigenspace) of the operator the residual was measured with. ``data_angles`` are the sines by
-    which noise in the data turns each, zero for exact dynamics; where they are large, ``too few data``.
+    meaning; the span itself is trusted. ``angle_bounds`` is an upper estimate of the sine of the angle to the true
+    eigenvector (or eigenspace) of the operator that residuals and gaps were measured with: the training operator for a
+    learned representation. ``data_angles`` are the sines by which noise in the data turns each component, 0 for exact
+    dynamics; where they are large, ``too few data``. ``dual_gaps`` is how far the objective's own reading of the
+    eigenvalue (ALLO: its multipliers) is from the Rayleigh quotient, where there is such a reading.
     """
 
     eigenvalues: NDArray[np.float64]
@@ -35,6 +37,7 @@ class Certificate:
     orthonormality_error: float
     tolerance: float
     verdicts: tuple[str, ...]
+    dual_gaps: NDArray[np.float64] | None = None
 
     @property
     def converged(self) -> bool:
@@ -49,19 +52,20 @@ class Certificate:
 
     def first(self, count: int) -> "Certificate":
         """The certificate of the first ``count`` components, judged as they were among all."""
-        per_component = ("eigenvalues", "residuals", "gaps", "angle_bounds", "data_angles", "verdicts")
-        return replace(self, **{name: getattr(self, name)[:count] for name in per_component})
+        names = ["eigenvalues", "residuals", "gaps", "angle_bounds", "data_angles", "verdicts"]
+        names += [] if self.dual_gaps is None else ["dual_gaps"]
+        return replace(self, **{name: getattr(self, name)[:count] for name in names})
 
     def __str__(self) -> str:
         """A table, one line per component."""
-        head = f"{'':>3} {'eigenvalue':>12} {'residual':>10} {'gap':>10} {'angle':>8} {'by data':>8}  verdict"
-        rows = zip(
-            self.eigenvalues, self.residuals, self.gaps, self.angle_bounds, self.data_angles, self.verdicts, strict=True
-        )
-        lines = [
-            f"{i:>3} {value:>12.6g} {res:>10.1e} {gap:>10.2e} {angle:>8.1e} {noise:>8.1e}  {word}"
-            for i, (value, res, gap, angle, noise, word) in enumerate(rows, 1)
-        ]
+        duals = np.full(len(self.eigenvalues), np.nan) if self.dual_gaps is None else self.dual_gaps
+        numbers = (self.residuals, self.gaps, self.angle_bounds, self.data_angles, duals)
+        titles = " ".join(f"{title:>9}" for title in ("residual", "gap", "angle", "by data", "dual off"))
+        head = f"{'':>3} {'eigenvalue':>12} {titles}  verdict"
+        lines = []
+        for i, (value, word) in enumerate(zip(self.eigenvalues, self.verdicts, strict=True)):
+            cells = " ".join(f"{'-' if np.isnan(column[i]) else f'{column[i]:.1e}':>9}" for column in numbers)
+            lines.append(f"{i + 1:>3} {value:>12.6g} {cells}  {word}")
         last = f"orthonormality error {self.orthonormality_error:.1e}, expected cosine {self.expected_cosine:.4f}"
         return "\n".join([head, *lines, last])
 
@@ -75,6 +79,7 @@ def certify(
     operator_eigenvalues: NDArray[np.float64] | None = None,
     angles: NDArray[np.float64] | None = None,
     data_angles: NDArray[np.float64] | None = None,
+    dual_gaps: NDArray[np.float64] | None = None,
 ) -> Certificate:
     """Judge components from one-step eigenvalues and their residuals; one that is out of order has not converged.
 
@@ -88,6 +93,7 @@ def certify(
             with, where that is not the one-step operator.
         angles: (d,) sharper estimates of the sines than residual / gap, e.g. from :func:`ritz_angles`, where known.
         data_angles: (d,) sines by which noise in the data turns components; None for exact dynamics.
+        dual_gaps: (d,) distances of the objective's own reading from the Rayleigh quotient, for the record.
     """
     noise = np.zeros(len(eigenvalues)) if data_angles is None else data_angles
     known = eigenvalues if next_eigenvalue is None else np.append(eigenvalues, next_eigenvalue)
@@ -111,7 +117,9 @@ def certify(
                 verdicts[i] = TOO_FEW_DATA if not known_well else DEGENERATE if len(cluster) > 1 else TRUSTED
             else:
                 verdicts[i] = NOT_CONVERGED
-    return Certificate(eigenvalues, residuals, gaps, bounds, noise, orthonormality_error, tolerance, tuple(verdicts))
+    return Certificate(
+        eigenvalues, residuals, gaps, bounds, noise, orthonormality_error, tolerance, tuple(verdicts), dual_gaps
+    )
 
 
 def ritz_angles(values: NDArray[np.float64], residuals: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:

@@ -27,7 +27,7 @@ from lapwing.spectral.operators import Operator, operator_from_trajectories
 from lapwing.training.answer import Reading, bootstrap_errors, read_forms, with_canonical_signs
 from lapwing.training.config import LearnConfig
 from lapwing.training.engine import Inspect, spread_over_devices
-from lapwing.training.forms import Judge, PairJudge, TableJudge
+from lapwing.training.forms import Forms, Judge, PairJudge, TableJudge
 from lapwing.training.step import Program, TrainState, make_program
 from lapwing.trajectories.container import Trajectories
 
@@ -112,7 +112,7 @@ class Job:
             for number in range(len(self.seeds)):
                 own = self.one_seed(state, number)
                 encoder = program.encoder(own)
-                reading = self._read(encoder, own, quick=True)
+                reading = self._read(*self._forms(encoder, own, quick=True))
                 angles.append(self._worst_angle(reading))
                 if watch is not None and len(reading.mu) >= self.config.dim:
                     watched.append(watch(self._bare_model(encoder, reading)))
@@ -122,9 +122,12 @@ class Job:
 
         return inspect
 
-    def model(self, encoder: Any, state: TrainState, metadata: dict[str, Any]) -> LaplacianRepresentation:
-        """The finished representation of one seed."""
-        reading = with_canonical_signs(self._read(encoder, state), self.judge.sample(self._encode(encoder)))
+    def model(
+        self, encoder: Any, state: TrainState, metadata: dict[str, Any], multipliers: NDArray[Any] | None = None
+    ) -> LaplacianRepresentation:
+        """The finished representation of one seed; ``multipliers`` are the objective's own reading of eigenvalues."""
+        forms, order = self._forms(encoder, state)
+        reading = with_canonical_signs(self._read(forms, order), self.judge.sample(self._encode(encoder)))
         found, dim = len(reading.mu), self.config.dim
         if found < dim:
             raise LapwingError(
@@ -147,6 +150,7 @@ class Job:
             operator_values=reading.operator_values[: dim + 1],
             angles=reading.angles[:dim],
             data_angles=noise,
+            dual_gaps=None if multipliers is None else self._dual_gaps(forms, multipliers)[:dim],
             mu_errors=errors,
             orthonormality_error=reading.orthonormality_error,
             next_mu=float(reading.mu[dim]) if found > dim else None,
@@ -157,17 +161,24 @@ class Job:
                 "objective": "given" if self.custom else self.config.objective,
                 "batches": self.batches.kind,
                 "encoder": encoder.kind,
-                "readings": self._readings(state),
+                "readings": self._readings(state, multipliers),
                 **metadata,
             },
         )
 
-    def _read(self, encoder: Any, state: TrainState, quick: bool = False) -> Reading:
-        # Permuted outputs come back into the objective's order, which is that of eigenvalues.
+    def _forms(self, encoder: Any, state: TrainState, quick: bool = False) -> tuple[Forms, NDArray[np.float64]]:
+        """Forms of the outputs in the objective's order, that of eigenvalues, and the matrix that orders them."""
         order = np.eye(self.width)[:, np.asarray(output_order(state.objective, self.width))]
-        forms = self.judge.forms(self._encode(encoder), quick).rotated(order)
+        return self.judge.forms(self._encode(encoder), quick).rotated(order), order
+
+    def _read(self, forms: Forms, order: NDArray[np.float64]) -> Reading:
         reading = read_forms(forms, self.judge.gaps, self.config.refine == "ritz", self._tolerance())
         return reading._replace(matrix=order @ reading.matrix)
+
+    def _dual_gaps(self, forms: Forms, multipliers: NDArray[Any]) -> NDArray[np.float64]:
+        """How far the objective's reading is from the Rayleigh quotient of the same output, as one-step eigenvalues."""
+        plain = read_forms(forms, self.judge.gaps, False, self._tolerance())
+        return np.abs(self.batches.gaps.slowness(multipliers) - (1.0 - plain.mu))
 
     def _tolerance(self) -> float:
         return LEARNED_TOLERANCE if isinstance(self.data, Operator) and self.data.exact else DATA_TOLERANCE
@@ -218,13 +229,15 @@ class Job:
 
         return encode
 
-    def _readings(self, state: TrainState) -> dict[str, list[float]]:
+    def _readings(self, state: TrainState, multipliers: NDArray[Any] | None = None) -> dict[str, list[float]]:
+        """Eigenvalues of the training operator as the objective reads them: its raw duals, and without their lag."""
         objective = getattr(state.objective, "inner", state.objective)
-        if not isinstance(objective, AlloState):
-            return {}
-        # An objective of the user's own is taken to have the stop-gradient; it does not tell.
-        duals = dual_eigenvalues(objective, self.custom or self.config.stop_gradient)
-        return {"dual": np.asarray(duals).astype(float).tolist()}
+        found = {} if multipliers is None else {"multiplier": np.asarray(multipliers, dtype=float).tolist()}
+        if isinstance(objective, AlloState):
+            # An objective of the user's own is taken to have the stop-gradient; it does not tell.
+            raw = dual_eigenvalues(objective, self.custom or self.config.stop_gradient)
+            found["dual"] = np.asarray(raw).astype(float).tolist()
+        return found
 
     def _encoder(self, key: jax.Array) -> Any:
         if self.given is not None:
