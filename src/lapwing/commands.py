@@ -199,16 +199,20 @@ def _learnable(words: Learn) -> tuple[Trajectories | Operator, str, LaplacianRep
     if (Path(words.source) / DATA_MANIFEST).is_file():
         data = Trajectories.load(words.source)
         world = world_from_description(data.metadata.get("world"))
-        truth = None if world is None else solve(world, words.dim)
-        return data, Path(words.source).resolve().name, truth
-    if words.source.startswith(GYMNASIUM_PREFIX):
-        source, label = _collection_source(words.source)
-        return collect(source, words.data_steps, seed=words.seed), label, None
+        return data, Path(words.source).resolve().name, None if world is None else _exact(world, words.dim)
     options: dict[str, Any] = {"observation": words.observation, "slip": words.slip, "layouts": words.layouts}
-    truth = solve(words.source, words.dim, **options)
+    source, label = _collection_source(words.source)
+    in_gymnasium = words.source.startswith(GYMNASIUM_PREFIX)
+    truth = None if in_gymnasium else _exact(words.source, words.dim, **options)
     if words.exact:
-        return operator(words.source, **options), words.source, truth
-    return collect(words.source, words.data_steps, seed=words.seed, **options), words.source, truth
+        return operator(source, **options), label, truth
+    with terminal.progress_bar(f"collecting from {label}") as progress:
+        return collect(source, words.data_steps, seed=words.seed, progress=progress, **options), label, truth
+
+
+def _exact(source: Any, dim: int, **options: Any) -> LaplacianRepresentation:
+    with terminal.spinner("solving exactly, to compare with") as say:
+        return solve(source, dim, say=say, **options)
 
 
 def _learning_options(words: Learn) -> dict[str, Any]:

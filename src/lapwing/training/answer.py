@@ -87,6 +87,17 @@ def merge_inseparable(values: NDArray[np.float64], residuals: NDArray[np.float64
     return (np.bincount(group, weights=values) / np.bincount(group))[group]
 
 
+def unresolved_angles(reading: Reading, walks: int, tolerance: float) -> NDArray[np.float64]:
+    """(m,) sines that residuals averaged over finitely many walks cannot see.
+
+    A residual's square is a mean of products of two deviations, each of variance ``1 - c^2`` for a quotient c; two
+    standard errors of it may be hidden, however small the estimate came out.
+    """
+    quotients = 1.0 - reading.operator_values
+    hidden = np.sqrt(2.0 * np.maximum(1.0 - quotients**2, 0.0) / np.sqrt(walks))
+    return ritz_angles(reading.operator_values, hidden, tolerance)
+
+
 def with_canonical_signs(reading: Reading, sample: NDArray[np.float64]) -> Reading:
     """The same components, each turned so that its entry of largest magnitude in the sample is positive."""
     values = sample @ reading.matrix

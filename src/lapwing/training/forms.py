@@ -41,6 +41,8 @@ class Judge(Protocol):
     """Measures the forms of an encoder on the data it was trained with."""
 
     gaps: GapDistribution
+    walks: int | None
+    """How many random walks the forms are averages over; None where they are exact."""
 
     def forms(self, encode: Encode, quick: bool = False) -> Forms:
         """The quadratic forms of the encoder's components; ``quick`` where a glance will do."""
@@ -53,6 +55,8 @@ class Judge(Protocol):
 
 class TableJudge:
     """Exact forms over all states of an operator."""
+
+    walks: int | None = None
 
     def __init__(self, operator: Operator, gaps: GapDistribution, matrix: NDArray[np.float64] | None = None) -> None:
         """Prepare f(P): dense for small tables (``matrix``, where known already), sparse powers for large ones."""
@@ -95,6 +99,7 @@ class PairJudge:
         """Draw the states once, so that every judgement is of the same ones."""
         longest = int(data.lengths.max())
         self.gaps = gaps_inside_episodes(gaps, np.array([max(1, longest // 4)]), unbiased=True)
+        self.walks: int | None = walks
         self._observations = data.observations
         self._walks = draw_walks(data, self.gaps, walks, min(longest, 2), np.random.default_rng(seed))
 

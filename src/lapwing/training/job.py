@@ -24,7 +24,7 @@ from lapwing.representation import LaplacianRepresentation
 from lapwing.spectral.clusters import DATA_TOLERANCE, LEARNED_TOLERANCE
 from lapwing.spectral.noise import sampling_angles
 from lapwing.spectral.operators import Operator, operator_from_trajectories
-from lapwing.training.answer import Reading, bootstrap_errors, read_forms, with_canonical_signs
+from lapwing.training.answer import Reading, bootstrap_errors, read_forms, unresolved_angles, with_canonical_signs
 from lapwing.training.config import LearnConfig
 from lapwing.training.engine import Inspect, spread_over_devices
 from lapwing.training.forms import Forms, Judge, PairJudge, TableJudge
@@ -137,6 +137,8 @@ class Job:
         errors, noise = None, None
         if isinstance(self.data, Trajectories):
             noise = self._sampling_angles(encoder, reading)[:dim]
+            if self.judge.walks is not None:
+                noise = np.hypot(noise, unresolved_angles(reading, self.judge.walks, self._tolerance())[:dim])
             kept, mu = reading.matrix[:, :dim], reading.mu[:dim]
             errors = bootstrap_errors(self._encode(encoder), kept, mu, self.data, metadata["seed"])
         exact = isinstance(self.data, Operator) and self.data.exact
