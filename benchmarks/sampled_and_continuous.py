@@ -38,7 +38,7 @@ def main() -> None:
     truth = lw.solve(world, layouts=options.layouts)
     report(f"{world}, no table", bare, truth)
     for box in ("Box-1", "Box-2"):
-        report(box, lw.collect(box, options.steps), lw.solve(box))
+        report(f"{box}, 3,000 steps", lw.collect(box, options.steps), lw.solve(box), steps=3000)
 
 
 if __name__ == "__main__":

@@ -6,11 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
-import equinox as eqx
 import jax
-import numpy as np
 from jaxtyping import Array, Float
-from numpy.typing import NDArray
 
 from lapwing.encoders.layers import (
     Dense,
@@ -22,12 +19,12 @@ from lapwing.encoders.layers import (
     strided_convolution,
 )
 from lapwing.encoders.networks import PAPER_HIDDEN
-from lapwing.encoders.parts import checked_observations, encode_in_chunks, named_arrays, rebuilt, saved_statistics
+from lapwing.encoders.standardised import StandardisedNetwork
 from lapwing.encoders.statistics import Statistics
 from lapwing.errors import LapwingError
 
 
-class ConvolutionalEncoder(eqx.Module):
+class ConvolutionalEncoder(StandardisedNetwork):
     """3x3 convolutions of stride 2, then the perceptron (paper, Appendix "Average cosine similarity": pixels).
 
     Images are (rows, columns) or (rows, columns, channels), of any numeric type, uint8 included.
@@ -45,16 +42,14 @@ class ConvolutionalEncoder(eqx.Module):
         The paper does not state its padding and channels. Images are padded by one pixel, so that 7 x 9 ones survive.
 
     Example:
+        >>> import numpy as np
         >>> encoder = ConvolutionalEncoder.create((7, 9, 3), dim=11, key=jax.random.key(0))
         >>> encoder.encode(np.zeros((5, 7, 9, 3), dtype=np.uint8)).shape
         (5, 11)
     """
 
     kind: ClassVar[str] = "conv"
-    inputs: Standardise
     kernels: tuple[Dense, ...]
-    network: Perceptron
-    observation_shape: tuple[int, ...] = eqx.field(static=True)
 
     @classmethod
     def create(
@@ -77,12 +72,7 @@ class ConvolutionalEncoder(eqx.Module):
         pixels = math.prod(-(-side // 2 ** len(kernels)) for side in shape[:2])
         layers = random_layers([*kernels, *perceptron_sizes(pixels * depths[-1], hidden, dim)], key=key)
         front, behind = layers[: len(kernels)], layers[len(kernels) :]
-        return cls(Standardise.create(shape, statistics), front, Perceptron(behind), shape)
-
-    @property
-    def dim(self) -> int:
-        """How many components it gives."""
-        return self.network.outputs
+        return cls(Standardise.create(shape, statistics), Perceptron(behind), shape, front)
 
     def __call__(self, batch: Array) -> Float[Array, "n dim"]:
         """(n, *observation_shape) to (n, dim)."""
@@ -92,10 +82,6 @@ class ConvolutionalEncoder(eqx.Module):
             images = jax.nn.relu(strided_convolution(images, kernel))
         return self.network(images.reshape(batch.shape[0], -1))
 
-    def encode(self, observations: NDArray[Any]) -> NDArray[np.float32]:
-        """NumPy images to float32 values, compiled, chunk by chunk."""
-        return encode_in_chunks(self, checked_observations(observations, self.observation_shape), self.dim)
-
     def config(self) -> dict[str, Any]:
         """Sizes."""
         return {
@@ -104,13 +90,3 @@ class ConvolutionalEncoder(eqx.Module):
             "channels": [kernel.bias.shape[-1] for kernel in self.kernels],
             "hidden": self.network.hidden,
         }
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Kernels, weights, biases and statistics."""
-        return named_arrays(self)
-
-    @classmethod
-    def from_parts(cls, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """The encoder again, bit for bit."""
-        statistics = saved_statistics(arrays)
-        return rebuilt(lambda key: cls.create(**config, key=key, statistics=statistics), arrays)

@@ -8,13 +8,11 @@ from typing import Any, ClassVar, Self
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
-from numpy.typing import NDArray
 
 from lapwing.encoders.layers import Constant, Perceptron, Standardise, perceptron_sizes, random_layers, require_sizes
 from lapwing.encoders.networks import PAPER_HIDDEN
-from lapwing.encoders.parts import checked_observations, encode_in_chunks, named_arrays, rebuilt, saved_statistics
+from lapwing.encoders.standardised import StandardisedNetwork
 from lapwing.encoders.statistics import Statistics
 from lapwing.errors import LapwingError
 
@@ -50,7 +48,7 @@ def fourier_features(
     return jnp.sqrt(2.0) * jnp.concatenate([jnp.sin(phases), jnp.cos(phases)], axis=-1)
 
 
-class FourierEncoder(eqx.Module):
+class FourierEncoder(StandardisedNetwork):
     """Dense layers on random Fourier features: raw coordinates starve a network of high frequencies.
 
     The frequencies are drawn once, never trained, and saved with the model. Several scales at once, so that none has to
@@ -67,16 +65,14 @@ class FourierEncoder(eqx.Module):
             [-0.5, 0.5]; :func:`range_statistics` brings others there.
 
     Example:
+        >>> import numpy as np
         >>> encoder = FourierEncoder.create((2,), dim=11, key=jax.random.key(0))
         >>> encoder.encode(np.zeros((5, 2))).shape
         (5, 11)
     """
 
     kind: ClassVar[str] = "fourier"
-    inputs: Standardise
     frequencies: Constant
-    network: Perceptron
-    observation_shape: tuple[int, ...] = eqx.field(static=True)
     scales: tuple[float, ...] = eqx.field(static=True)
 
     @classmethod
@@ -98,21 +94,12 @@ class FourierEncoder(eqx.Module):
         frequencies = random_frequencies(math.prod(shape), scales, features_per_scale, key=key_frequencies)
         layers = random_layers(perceptron_sizes(2 * frequencies.shape[1], hidden, dim), key=key_network)
         inputs = Standardise.create(shape, statistics)
-        return cls(inputs, Constant(frequencies), Perceptron(layers), shape, tuple(scales))
-
-    @property
-    def dim(self) -> int:
-        """How many components it gives."""
-        return self.network.outputs
+        return cls(inputs, Perceptron(layers), shape, Constant(frequencies), tuple(scales))
 
     def __call__(self, batch: Array) -> Float[Array, "n dim"]:
         """(n, *observation_shape) to (n, dim)."""
         points = self.inputs(batch).reshape(batch.shape[0], -1)
         return self.network(fourier_features(points, self.frequencies()))
-
-    def encode(self, observations: NDArray[Any]) -> NDArray[np.float32]:
-        """NumPy observations to float32 values, compiled, chunk by chunk."""
-        return encode_in_chunks(self, checked_observations(observations, self.observation_shape), self.dim)
 
     def config(self) -> dict[str, Any]:
         """Sizes and scales."""
@@ -123,13 +110,3 @@ class FourierEncoder(eqx.Module):
             "scales": list(self.scales),
             "features_per_scale": self.frequencies.array.shape[-1] // len(self.scales),
         }
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Frequencies, weights, biases and statistics."""
-        return named_arrays(self)
-
-    @classmethod
-    def from_parts(cls, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """The encoder again, bit for bit."""
-        statistics = saved_statistics(arrays)
-        return rebuilt(lambda key: cls.create(**config, key=key, statistics=statistics), arrays)

@@ -1,11 +1,7 @@
 """The graph drawing objective with stop-gradients (paper, Eq. 5): ordered components, shortened by the penalty."""
 
-import jax
-import jax.numpy as jnp
-
-from lapwing.objectives.barrier import require_positive
-from lapwing.objectives.base import Info, Objective, State, Values, strong_float
-from lapwing.objectives.terms import constraint_errors, rayleigh_quotients
+from lapwing.objectives.base import Objective
+from lapwing.objectives.penalty import fixed_penalty
 
 
 def quadratic_penalty(barrier: float = 2.0) -> Objective:
@@ -22,22 +18,4 @@ def quadratic_penalty(barrier: float = 2.0) -> Objective:
         >>> quadratic_penalty(barrier=2.0).init(4)
         ()
     """
-    require_positive("barrier", barrier)
-
-    def init(dim: int) -> State:
-        return ()
-
-    def loss(state: State, values: Values) -> tuple[jax.Array, Info]:
-        first, second = constraint_errors(values, stop_gradient=True)
-        graph = jnp.sum(values.energies)
-        penalty = barrier * jnp.sum(jnp.tril(first * second))
-        none = jnp.zeros_like(graph)
-        return graph + penalty, Info(values.energies, first, second, graph, none, penalty, strong_float(barrier))
-
-    def update(state: State, info: Info) -> State:
-        return state
-
-    def eigenvalues(state: State, info: Info) -> jax.Array:
-        return rayleigh_quotients(info)
-
-    return Objective(init, loss, update, eigenvalues)
+    return fixed_penalty(barrier, asymmetric=True)
