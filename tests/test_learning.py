@@ -5,6 +5,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -12,9 +13,10 @@ import lapwing as lw
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.encoders.own import OwnEncoder
 from lapwing.errors import LapwingError
+from lapwing.objectives.base import Objective
 from lapwing.spectral.certificates import DEGENERATE, NOT_CONVERGED, TRUSTED
 from lapwing.training.config import make_config
-from lapwing.training.engine import Report, run_program
+from lapwing.training.engine import LearningDivergedError, Report, run_program
 from lapwing.training.job import Job
 
 SMALL: dict[str, Any] = {"hidden": (32, 32), "log_every": 100}
@@ -246,6 +248,39 @@ def test_the_multipliers_of_a_converged_model_are_its_rayleigh_quotients(
     assert certificate.dual_gaps is not None
     assert (certificate.dual_gaps <= 0.03 * certificate.eigenvalues + 1e-6).all()
     assert "dual off" in str(certificate)
+
+
+def broken_after(steps: int) -> Objective:
+    """ALLO until so many steps were made, NaN from then on."""
+    sound = lw.allo()
+
+    def loss(state: Any, values: Any) -> Any:
+        value, info = sound.loss(state[0], values)
+        return jnp.where(state[1] < steps, value, jnp.nan), info
+
+    return Objective(
+        init=lambda dim: (sound.init(dim), jnp.zeros((), dtype=jnp.int32)),
+        loss=loss,
+        update=lambda state, info: (sound.update(state[0], info), state[1] + 1),
+        eigenvalues=lambda state, info: sound.eigenvalues(state[0], info),
+    )
+
+
+def test_divergence_keeps_the_model_of_the_last_good_report(maze: lw.Operator) -> None:
+    with pytest.raises(LearningDivergedError, match="between steps 60 and 90") as caught:
+        lw.learn(
+            maze, 3, objective=broken_after(70), steps=120, log_every=30, stop_when_converged=False, hidden=(32, 32)
+        )
+    assert caught.value.step == 60
+    (kept,) = caught.value.models
+    assert kept.metadata["steps"] == 60
+    assert np.isfinite(kept.transform(maze.observations)).all()
+
+
+def test_divergence_before_the_first_report_leaves_no_model(maze: lw.Operator) -> None:
+    with pytest.raises(LearningDivergedError) as caught:
+        lw.learn(maze, 3, objective=broken_after(5), steps=60, log_every=30, hidden=(32, 32))
+    assert caught.value.models == []
 
 
 def test_several_seeds_give_a_model_each(maze: lw.Operator) -> None:

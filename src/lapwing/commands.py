@@ -24,7 +24,7 @@ from lapwing.representation import LaplacianRepresentation, load
 from lapwing.runs import refuse_foreign, spectrum_rows, write_run
 from lapwing.spectral.operators import Operator
 from lapwing.training.config import LearnConfig
-from lapwing.training.engine import Report
+from lapwing.training.engine import LearningDivergedError, Report
 from lapwing.trajectories.audit import audit
 from lapwing.trajectories.collect import Source, collect
 from lapwing.trajectories.container import MANIFEST as DATA_MANIFEST
@@ -136,7 +136,13 @@ def run_learn(words: Learn) -> None:
     refuse_foreign(out)
     learner = Learner(words.preset, **_learning_options(words))
     with terminal.progress_bar(f"learning {label}") as progress:
-        model = learner.fit(data, truth=truth, report=lambda line: progress(line.step, line.steps, _headline(line)))
+        try:
+            model = learner.fit(data, truth=truth, report=lambda line: progress(line.step, line.steps, _headline(line)))
+        except LearningDivergedError as error:
+            if error.models:
+                write_run(error.models[0], out)
+                raise LapwingError(f"{error} in {out}, after {error.step} steps") from error
+            raise
         written = write_run(model, out)
     scores = {} if truth is None else {"learned": score(model, truth)}
     if truth is not None and isinstance(data, Trajectories) and data.has_table:

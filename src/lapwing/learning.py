@@ -10,8 +10,9 @@ from lapwing.evaluation.score import score
 from lapwing.objectives.base import Objective
 from lapwing.representation import LaplacianRepresentation
 from lapwing.training.config import LearnConfig, make_config
-from lapwing.training.engine import Report, history_rows, run_program
+from lapwing.training.engine import LearningDivergedError, Report, history_rows, run_program
 from lapwing.training.job import Data, Job, Watch
+from lapwing.training.step import Program, TrainState
 
 
 class Learner:
@@ -73,8 +74,18 @@ class Learner:
         program, state = job.program()
         inspect = job.inspector(program, None if truth is None else _cosine_to(truth))
         steps, every = self.config.steps, self.config.log_every
-        state, history = run_program(program, state, job.batches.data, steps, every, inspect, report)
-        seconds = time.perf_counter() - started
+        try:
+            state, history = run_program(program, state, job.batches.data, steps, every, inspect, report)
+        except LearningDivergedError as error:
+            if error.history:
+                error.models = self._models(job, program, error.state, error.history, time.perf_counter() - started)
+            raise
+        return self._models(job, program, state, history, time.perf_counter() - started)
+
+    def _models(
+        self, job: Job, program: Program, state: TrainState, history: list[Report], seconds: float
+    ) -> list[LaplacianRepresentation]:
+        """One representation per seed, from the state that the last report belongs to."""
         models = []
         for number, seed in enumerate(job.seeds):
             own = job.one_seed(state, number)

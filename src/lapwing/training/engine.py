@@ -21,13 +21,19 @@ class Report(NamedTuple):
 
 
 class LearningDivergedError(LapwingError):
-    """Learning produced NaN or infinity; ``state`` is the last good one and ``step`` its number of steps."""
+    """Learning produced NaN or infinity.
 
-    def __init__(self, message: str, state: TrainState, step: int) -> None:
+    ``state`` is the last good one, ``step`` its number of steps, ``history`` what was reported until then, and
+    ``models`` the representations read from it, one per seed; none if it went wrong before the first report.
+    """
+
+    def __init__(self, message: str, state: TrainState, step: int, history: list[Report]) -> None:
         """Keep what was good."""
         super().__init__(message)
         self.state = state
         self.step = step
+        self.history = history
+        self.models: list[Any] = []
 
 
 # Called with the state after each chunk: numbers to report, and whether to stop.
@@ -62,6 +68,7 @@ def run_program(
                 "finite. Lower learning_rate or barrier_rate; the last good state is kept",
                 good,
                 done,
+                history,
             )
         done += size
         good = reached
