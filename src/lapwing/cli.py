@@ -164,7 +164,7 @@ class Learn:
     """Growth of the barrier."""
     dual_rate: Annotated[float | None, _option("R", "the preset's")] = None
     """Step of the dual ascent."""
-    learning_rate: Annotated[float | None, _option("R", "0.001")] = None
+    learning_rate: Annotated[float | None, _option("R", "the preset's")] = None
     """Of Adam, at the start."""
     refine: Annotated[str | None, _option("{ritz,none}", "the preset's")] = None
     """Rotate inside the learned span at the end, or not."""

@@ -203,6 +203,8 @@ def _run_facts(model: LaplacianRepresentation, label: str, out: Path, written: l
 def _learnable(words: Learn) -> tuple[Trajectories | Operator, str, LaplacianRepresentation | None]:
     """What to learn from, its label, and the truth where there is one."""
     if (Path(words.source) / DATA_MANIFEST).is_file():
+        if words.exact or words.slip is not None or words.observation is not None:
+            raise LapwingError("--exact, --slip and --observation are for worlds; a data folder is taken as it is")
         data = Trajectories.load(words.source)
         world = world_from_description(data.metadata.get("world"))
         return data, Path(words.source).resolve().name, None if world is None else _exact(world, words.dim)

@@ -163,7 +163,16 @@ def parse_definition(text: str) -> Definition:
     return successor(numbers[0]) if kind == "successor" else geometric(numbers[0])
 
 
+def as_definition(given: "Definition | str") -> Definition:
+    """A definition as it is, or read from its text."""
+    if isinstance(given, Definition):
+        return given
+    if isinstance(given, str):
+        return parse_definition(given)
+    raise LapwingError(f"a Laplacian definition is lw.successor(0.9) or its text 'successor(0.9)', got {given!r}")
+
+
 def _checked_discount(discount: float) -> float:
-    if not 0.0 < discount < 1.0:
+    if not isinstance(discount, (int, float, np.floating)) or not 0.0 < discount < 1.0:
         raise LapwingError(f"a discount lies strictly between 0 and 1, got {discount}")
     return float(discount)

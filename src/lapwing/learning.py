@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from lapwing.errors import LapwingError
 from lapwing.evaluation.score import score
 from lapwing.objectives.base import Objective
 from lapwing.representation import LaplacianRepresentation
@@ -37,6 +38,12 @@ class Learner:
         self, preset: str = "default", *, objective: Objective | str | None = None, encoder: Any = None, **options: Any
     ) -> None:
         """Keep the configuration; nothing is computed yet."""
+        if objective is not None and not isinstance(objective, (Objective, str)):
+            raise LapwingError(
+                f"objective must be lw.allo(...), lw.ggdo(...) and the like, or a name; got {objective!r}"
+            )
+        if encoder is not None and not isinstance(encoder, str) and not callable(encoder):
+            raise LapwingError(f"encoder must be a network (a callable on batches) or a name, got {encoder!r}")
         named = {"objective": objective, "encoder": encoder}
         named = {option: value for option, value in named.items() if isinstance(value, str)}
         self.preset = preset

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from lapwing.definitions import Definition, one_step, parse_definition
+from lapwing.definitions import Definition, as_definition, one_step, parse_definition
 from lapwing.encoders.base import Encoder
 from lapwing.errors import LapwingError
 from lapwing.files import read_manifest, replaced_file, write_json
@@ -97,14 +97,14 @@ class LaplacianRepresentation:
 
     def eigenvalues_in(self, definition: Definition | str) -> NDArray[np.float64]:
         """(dim,) eigenvalues, ascending, in another definition, e.g. ``successor(0.9)``."""
-        chosen = parse_definition(definition) if isinstance(definition, str) else definition
+        chosen = as_definition(definition)
         return chosen.from_mu(self.mu[: self.dim])
 
     def error_bars_in(self, definition: Definition | str) -> NDArray[np.float64]:
         """(dim,) standard errors of :meth:`eigenvalues_in`, to first order; zero for exact dynamics."""
         if self.mu_errors is None:
             return np.zeros(self.dim)
-        chosen = parse_definition(definition) if isinstance(definition, str) else definition
+        chosen = as_definition(definition)
         mu = self.mu[: self.dim]
         step = np.maximum(1e-4 * (1.0 - mu), 1e-9)
         slopes = (chosen.from_mu(mu - step) - chosen.from_mu(mu)) / step
@@ -182,6 +182,8 @@ class LaplacianRepresentation:
 
 def load(path: str | Path) -> LaplacianRepresentation:
     """Read a representation that :meth:`LaplacianRepresentation.save` wrote; no code in the files is run."""
+    if not isinstance(path, (str, Path)):
+        raise LapwingError(f"load takes the path of a folder, got {type(path).__name__}")
     folder = Path(path)
     if (folder / "trajectories.json").is_file() and not (folder / MANIFEST).exists():
         raise LapwingError(f"{folder} holds trajectories, not a representation; read it with Trajectories.load")

@@ -10,7 +10,10 @@ from lapwing.errors import LapwingError
 from lapwing.files import read_manifest, replaced_file, write_json
 from lapwing.plots.curves import curves_figure
 from lapwing.plots.figures import eigenvector_figure, save_figure, spectrum_figure
-from lapwing.representation import FORMAT, MANIFEST, VERSION, LaplacianRepresentation
+from lapwing.representation import FORMAT, MANIFEST, VERSION, WEIGHTS, LaplacianRepresentation
+
+# What a run directory may hold besides the representation itself.
+RUN_FILES = {"spectrum.csv", "config.json", "metrics.csv", "curves.png", "spectrum.png", "eigenvectors.png"}
 
 
 def refuse_foreign(out: Path) -> None:
@@ -26,7 +29,7 @@ def refuse_foreign(out: Path) -> None:
 def write_run(model: LaplacianRepresentation, out: Path) -> list[Path]:
     """Write everything there is to say about a representation; the files written, pictures last."""
     model.save(out)
-    written = [out / MANIFEST, _write_csv(out / "spectrum.csv", spectrum_rows(model))]
+    written = [out / MANIFEST, out / WEIGHTS, _write_csv(out / "spectrum.csv", spectrum_rows(model))]
     history = model.metadata.get("history")
     if "config" in model.metadata:
         write_json(out / "config.json", {"preset": model.metadata.get("preset"), **model.metadata["config"]})
@@ -37,6 +40,9 @@ def write_run(model: LaplacianRepresentation, out: Path) -> list[Path]:
     written.append(save_figure(spectrum_figure(model), out / "spectrum.png"))
     if world_from_description(model.metadata.get("world")) is not None:
         written.append(save_figure(eigenvector_figure(model), out / "eigenvectors.png"))
+    for name in RUN_FILES - {path.name for path in written}:
+        # Left by an earlier run in this folder: it would speak of another model.
+        (out / name).unlink(missing_ok=True)
     return written
 
 

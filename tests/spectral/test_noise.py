@@ -58,3 +58,17 @@ def test_exact_dynamics_have_no_noise() -> None:
     certificate = lw.solve("Rooms-16", 5).certificate()
     assert (certificate.data_angles == 0).all()
     assert certificate.expected_cosine == pytest.approx(1.0)
+
+
+def test_one_long_episode_is_as_noisy_as_it_is() -> None:
+    data = lw.collect("Rooms-16", 20_000, episode_length=20_000, seed=0)
+    counted = lw.solve(data, 6)
+    certificate = counted.certificate()
+    assert lw.score(counted, lw.solve("Rooms-16", 6)).subspace_cosine < 0.9
+    assert certificate.expected_cosine < 0.9
+    assert set(certificate.verdicts[1:]) == {"too few data"}
+
+
+def test_a_handful_of_steps_tells_nothing() -> None:
+    data = lw.collect("GridMaze-7", 60, episode_length=60, seed=0)
+    assert set(lw.solve(data, 3).certificate().data_angles) == {1.0}

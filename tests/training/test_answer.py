@@ -217,7 +217,7 @@ def test_an_episode_without_a_step_changes_no_error_bar() -> None:
     )
     np.testing.assert_allclose(bars_of(longer)[1:], bars_of(data)[1:], rtol=0.25)
     one, other = (lw.solve(each, 3).certificate().data_angles for each in (longer, data))
-    np.testing.assert_allclose(one, other, rtol=1e-6)
+    np.testing.assert_allclose(one, other, rtol=1e-3)
 
 
 def test_error_bars_do_not_see_steps_between_episodes() -> None:

@@ -1,14 +1,15 @@
 """One score of a representation against a truth: similarities, eigenvalue errors, and how they were measured."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lapwing.definitions import Definition, parse_definition, successor
+from lapwing.definitions import Definition, as_definition, successor
 from lapwing.encoders.lookup import LookupEncoder
-from lapwing.errors import LapwingError
+from lapwing.errors import LapwingError, LapwingWarning
 from lapwing.evaluation.similarity import paper_cosines, subspace_cosines
 from lapwing.exact import solve
 from lapwing.representation import LaplacianRepresentation
@@ -96,7 +97,15 @@ def score(
         >>> round(score(truth, truth).cosine, 6)
         1.0
     """
-    chosen = parse_definition(definition) if isinstance(definition, str) else definition or successor(0.9)
+    for label, given in (("model", model), ("truth", truth)):
+        if not isinstance(given, LaplacianRepresentation):
+            raise LapwingError(
+                f"the {label} must be a representation from lw.learn, lw.solve or lw.load, got {given!r}"
+            )
+    if tolerance is not None and not tolerance >= 0:
+        raise LapwingError(f"tolerance must be a number of at least 0, got {tolerance}")
+    _say_if_worlds_differ(model, truth)
+    chosen = successor(0.9) if definition is None else as_definition(definition)
     points, rho = _support(truth, observations, weights)
     dim = min(model.dim, truth.dim)
     learned = _values_on(model, points)[:, :dim]
@@ -138,7 +147,21 @@ def counting_score(
     definition: Definition | str | None = None,
 ) -> Score:
     """The yardstick: the score that counting transitions and diagonalising reaches on the same data."""
+    if not isinstance(truth, LaplacianRepresentation):
+        raise LapwingError(f"the truth must be a representation from lw.solve, got {truth!r}")
     return score(solve(data, truth.dim), truth, tolerance=tolerance, definition=definition)
+
+
+def _say_if_worlds_differ(model: LaplacianRepresentation, truth: LaplacianRepresentation) -> None:
+    worlds = [given.metadata.get("world") or {} for given in (model, truth)]
+    layouts = [world.get("layout") for world in worlds]
+    if None not in layouts and layouts[0] != layouts[1]:
+        names = [world.get("name", "?") for world in worlds]
+        warnings.warn(
+            f"the model belongs to {names[0]} and the truth to {names[1]}: the score compares different worlds",
+            LapwingWarning,
+            stacklevel=3,
+        )
 
 
 def _support(

@@ -21,7 +21,8 @@ def curves_figure(model: LaplacianRepresentation) -> Figure:
     figure = Figure(figsize=(10.5, 3.2), layout="constrained")
     quality, loss, constraints = figure.subplots(1, 3)
     draw_lines(quality, history, ("angle",), log=True)
-    quality.set_title("largest angle (sine) without a truth", fontsize=10)
+    quality.set_title("largest angle, judged without a truth", fontsize=10)
+    quality.set_ylabel("sine of the largest angle", color=COLOURS["angle"])
     if "cosine" in history[0]:
         other = quality.twinx()
         draw_lines(other, history, ("cosine",))

@@ -11,6 +11,8 @@ from lapwing.trajectories.container import Trajectories
 
 NOISE_TRANSITIONS = 1 << 18
 CHUNK = 1 << 14
+FEWEST_PARTS = 20
+SHORTEST_PART = 10
 
 
 def sampling_angles(
@@ -23,8 +25,9 @@ def sampling_angles(
 
     To first order, noise mixes component i with j by ``<u_i, (dL - lambda_i dG) u_j> / (lambda_i - lambda_j)``, where
     dL and dG are the errors of the one-step energies and inner products. Episodes are independent, so the variance of
-    their sum is the sum of their squares. Components that share a cluster need not be told apart and are left out, as
-    are all that are not given.
+    their sum is the sum of their squares; few long ones are cut into parts, which are not quite. Data of fewer than
+    ten parts tell nothing, and every sine is 1. Components that share a cluster need not be told apart and are left
+    out, as are all that are not given.
 
     Args:
         values_at: from rows of ``data.observations`` to (n, d) values of orthonormal components.
@@ -32,42 +35,57 @@ def sampling_angles(
         data: the experience they come from.
         tolerance: relative width of clusters.
     """
-    dim = len(eigenvalues)
+    cuts = _parts(data)
+    dim, count = len(eigenvalues), len(cuts) - 1
+    if count < FEWEST_PARTS // 2:
+        return np.ones(dim)
     squares, transitions = np.zeros((dim, dim)), 0
     first = 0
-    offsets = np.asarray(data.offsets)
-    while first < data.num_episodes and transitions < NOISE_TRANSITIONS:
-        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + CHUNK, side="right")) - 1)
-        last = min(last, data.num_episodes)
-        terms, steps = _episode_terms(values_at, eigenvalues, data, first, last)
+    while first < count:
+        last = max(first + 1, int(np.searchsorted(cuts, cuts[first] + CHUNK, side="right")) - 1)
+        terms, steps = _part_terms(values_at, eigenvalues, data, cuts[first : last + 1])
         squares += (terms**2).sum(axis=0)
         transitions += steps
         first = last
     # The variance of a mean over all transitions, from those that were looked at.
-    variances = squares / (float(transitions) * data.num_transitions)
+    variances = squares * count / (count - 1.0) / (float(transitions) * data.num_transitions)
     return np.sqrt((variances * _inverse_square_gaps(eigenvalues, tolerance)).sum(axis=1))
 
 
-def _episode_terms(
+def _parts(data: Trajectories) -> NDArray[np.int64]:
+    """Where parts of the data begin, and the end of the last: episodes, the long ones cut.
+
+    The terms of all parts together add up to nothing, for that is the eigenvalue equation: a few parts alone would
+    look as if there were no noise at all.
+    """
+    offsets = np.asarray(data.offsets)
+    used = int(np.searchsorted(offsets, NOISE_TRANSITIONS)) if offsets[-1] > NOISE_TRANSITIONS else len(offsets) - 1
+    bounds = offsets[: max(used, 1) + 1]
+    longest = max(SHORTEST_PART, min(CHUNK, int(min(bounds[-1], NOISE_TRANSITIONS)) // FEWEST_PARTS))
+    long = np.flatnonzero(np.diff(bounds) > longest)
+    inner = [np.arange(bounds[number], bounds[number + 1], longest) for number in long]
+    cuts = np.unique(np.concatenate([bounds, *inner]))
+    return cuts[: int(np.searchsorted(cuts, NOISE_TRANSITIONS + CHUNK)) + 1]
+
+
+def _part_terms(
     values_at: Callable[[NDArray[np.int64]], NDArray[np.float64]],
     eigenvalues: NDArray[np.float64],
     data: Trajectories,
-    first: int,
-    last: int,
+    cuts: NDArray[np.int64],
 ) -> tuple[NDArray[np.float64], int]:
-    """(episodes, d, d) sums over each episode of the energy of i and j less lambda_i times their product; steps."""
-    offsets = np.asarray(data.offsets[first : last + 1])
-    values = values_at(data.rows(np.arange(offsets[0], offsets[-1])))
-    inside = np.ones(len(values), dtype=bool)
-    inside[offsets[1:] - offsets[0] - 1] = False
-    # The last state of each episode, the very last included, stands for no step, but keeps its row.
-    before, after = values, np.roll(values, -1, axis=0)
-    change = (after - before) * inside[:, None]
-    before, after = before * inside[:, None], after * inside[:, None]
+    """(parts, d, d) sums over each part of the energy of i and j less lambda_i times their product; steps."""
+    positions = np.arange(cuts[0], cuts[-1])
+    ends = np.asarray(data.offsets[1:]) - 1
+    # The last state of an episode stands for no step; it is paired with itself and left out.
+    inside = ~np.isin(positions, ends[np.searchsorted(ends, cuts[0]) : np.searchsorted(ends, cuts[-1])])
+    before = values_at(data.rows(positions)) * inside[:, None]
+    after = values_at(data.rows(np.where(inside, positions + 1, positions))) * inside[:, None]
+    change = after - before
     terms: Any = 0.5 * change[:, :, None] * change[:, None, :]
     products = 0.5 * (before[:, :, None] * before[:, None, :] + after[:, :, None] * after[:, None, :])
     terms = terms - eigenvalues[None, :, None] * products
-    return np.add.reduceat(terms, offsets[:-1] - offsets[0], axis=0), int(inside.sum())
+    return np.add.reduceat(terms, cuts[:-1] - cuts[0], axis=0), int(inside.sum())
 
 
 def _inverse_square_gaps(eigenvalues: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:

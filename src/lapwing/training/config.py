@@ -65,6 +65,8 @@ class LearnConfig:
         for name in ("dim", "steps", "batch_size", "log_every"):
             if getattr(self, name) < 1:
                 raise LapwingError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.seed >= 1 << 32:
+            raise LapwingError(f"seed must be below 2**32, got {self.seed}")
         for name in ("spare", "seed", "permute_every"):
             if getattr(self, name) < 0:
                 raise LapwingError(f"{name} must not be negative, got {getattr(self, name)}")
@@ -135,8 +137,8 @@ def make_config(preset: str = "default", **given: Any) -> LearnConfig:
         >>> make_config("paper", steps=6000).discounts
         (0.9,)
     """
-    if preset not in PRESETS:
-        raise LapwingError(f"no preset {preset!r}; {did_you_mean(preset, PRESETS)}")
+    if not isinstance(preset, str) or preset not in PRESETS:
+        raise LapwingError(f"no preset {preset!r}; {did_you_mean(str(preset), PRESETS)}")
     known = [field.name for field in fields(LearnConfig)]
     for name in given:
         if name not in known:

@@ -1,5 +1,6 @@
 """One learning job: from data and configuration to a program, and from its final state to representations."""
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from lapwing.batches.exact import DENSE_STATES, dense_operator, exact_batches
 from lapwing.batches.gaps import endless_gaps
 from lapwing.batches.sampled import sampled_batches
 from lapwing.encoders.lookup import LookupEncoder
+from lapwing.encoders.own import OwnEncoder
 from lapwing.encoders.registry import build_encoder, default_kind
 from lapwing.encoders.rotated import RotatedEncoder
 from lapwing.encoders.statistics import image_statistics, range_statistics
@@ -61,14 +63,12 @@ class Job:
                 f"cannot learn from {type(data).__name__}; "
                 "give lw.collect(...) for experience or lw.operator(...) for exact dynamics"
             )
-        self.config, self.seeds, self.data = config, [int(seed) for seed in seeds], data
-        if not self.seeds or min(self.seeds) < 0:
-            raise LapwingError(f"give at least one seed, and none negative; got {self.seeds}")
+        self.config, self.seeds, self.data = config, _checked_seeds(seeds), data
         self.operator = _operator_of(data)
         self._check_size()
         self.width = self.config.dim + self._spare()
         self.kind = default_kind(self._shape()) if self.config.encoder == "auto" else self.config.encoder
-        self.given = encoder
+        self.given = None if encoder is None else self._checked_encoder(encoder)
         self.custom = objective is not None
         base = objective if objective is not None else self.config.make_objective()
         self.objective = permuted(base, self.config.permute_every) if self.config.permute_every else base
@@ -243,17 +243,26 @@ class Job:
 
     def _encoder(self, key: jax.Array) -> Any:
         if self.given is not None:
-            if getattr(self.given, "dim", None) != self.width:
-                raise LapwingError(
-                    f"your encoder gives {getattr(self.given, 'dim', '?')} components, but dim + spare is "
-                    f"{self.width}; give it that many outputs, or pass spare=0"
-                )
             return self.given
         if self.kind == "table":
             assert self.operator is not None
             return build_encoder("table", (), self.width, key, states=self.operator.num_states)
         options = {"hidden": self.config.hidden, "statistics": self._statistics()}
         return build_encoder(self.kind, self._shape(), self.width, key, **options)
+
+    def _checked_encoder(self, encoder: Any) -> Any:
+        """The user's own network as an encoder, tried on the shape of these observations."""
+        ready = encoder if hasattr(encoder, "encode") else OwnEncoder.create(encoder, self._shape())
+        if tuple(ready.observation_shape) != self._shape():
+            raise LapwingError(
+                f"your encoder takes observations of shape {tuple(ready.observation_shape)}, these are {self._shape()}"
+            )
+        if ready.dim != self.width:
+            raise LapwingError(
+                f"your encoder gives {ready.dim} components, but dim + spare is {self.width}; "
+                "give it that many outputs, or pass spare=0"
+            )
+        return ready
 
     def _statistics(self) -> Any:
         observations = np.asarray((self.operator or self.data).observations)
@@ -307,6 +316,16 @@ class Job:
             return TableJudge(self.operator, self.gaps, self.matrix)
         assert isinstance(self.data, Trajectories)
         return PairJudge(self.data, self.gaps)
+
+
+def _checked_seeds(seeds: Sequence[int]) -> list[int]:
+    try:
+        numbers = [operator.index(seed) for seed in seeds]
+    except TypeError:
+        raise LapwingError(f"seeds must be a list of whole numbers, got {seeds!r}") from None
+    if not numbers or min(numbers) < 0 or max(numbers) >= 1 << 32:
+        raise LapwingError(f"give at least one seed, each from 0 to 2**32 - 1; got {numbers}")
+    return numbers
 
 
 def _operator_of(data: Data) -> Operator | None:

@@ -85,6 +85,8 @@ class Trajectories:
 
     def episode(self, number: int) -> NDArray[Any]:
         """The observations of one episode, in order of time."""
+        if not 0 <= number < self.num_episodes:
+            raise LapwingError(f"episodes are numbered 0 to {self.num_episodes - 1}, got {number}")
         positions = np.arange(self.offsets[number], self.offsets[number + 1])
         return np.asarray(self.observations[self.rows(positions)])
 
