@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
-from lapwing.definitions import Definition, one_step, parse_definition
+from lapwing.definitions import Definition, as_definition, one_step
 from lapwing.encoders.cosine import CosineEncoder
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.environments.box import BoxWorld
@@ -107,7 +107,7 @@ def solve(
         >>> solve("GridMaze-7", dim=3).eigenvalues_in("successor(0.9)").round(4)
         array([0.    , 0.1833, 0.4622])
     """
-    chosen = parse_definition(definition) if isinstance(definition, str) else definition or one_step()
+    chosen = one_step() if definition is None else as_definition(definition)
     dim = _checked_dim(dim)
     if isinstance(source, (str, Layout)):
         source = make_world(source, layouts=layouts)

@@ -123,3 +123,10 @@ def test_the_same_model_gives_the_same_picture(tmp_path: Path) -> None:
     model = lw.solve("GridMaze-7", dim=3)
     paths = [save_figure(eigenvector_figure(model), tmp_path / name) for name in ("1.png", "2.png")]
     assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_a_spectrum_learned_from_data_carries_error_bars_and_an_exact_one_none() -> None:
+    learned = lw.learn(lw.collect("GridMaze-7", 5000), 3, steps=20, log_every=20)
+    with_bars = spectrum_figure(learned).axes[0]
+    assert len(with_bars.containers) == 1
+    assert not spectrum_figure(lw.solve("GridMaze-7", 3)).axes[0].containers

@@ -47,13 +47,16 @@ def eigenvector_figure(model: LaplacianRepresentation, columns: int = 4) -> Figu
 
 
 def draw_spectrum(ax: Axes, model: LaplacianRepresentation) -> Axes:
-    """Eigenvalues by component; those that count as one are joined."""
+    """Eigenvalues by component, two standard errors where they come from data; those that count as one are joined."""
     numbers = np.arange(1, model.dim + 1)
     for cluster in group_degenerate(1.0 - model.mu[: model.dim], model.tolerance):
         if len(cluster) > 1:
             ax.plot(
                 numbers[list(cluster)], model.eigenvalues[list(cluster)], lw=6, color="#d9a441", alpha=0.6, zorder=1
             )
+    if model.mu_errors is not None:
+        bars = 2.0 * model.error_bars_in(model.definition)
+        ax.errorbar(numbers, model.eigenvalues, yerr=bars, fmt="none", ecolor="#2b4c7e", capsize=3, zorder=2)
     ax.plot(numbers, model.eigenvalues, "o", color="#2b4c7e", ms=5, zorder=2)
     ax.set_xlabel("component")
     ax.set_ylabel(f"eigenvalue ({model.definition})")
