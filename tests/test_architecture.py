@@ -31,14 +31,15 @@ ARROWS: dict[str, set[str]] = {
     "representation": {"spectral", "encoders"},
     "exact": {"environments", "trajectories", "spectral", "encoders", "representation"},
     "training": BELOW_TRAINING,
-    "evaluation": {"representation", "spectral", "exact", "encoders", "trajectories"},
+    "evaluation": {"environments", "representation", "spectral", "exact", "encoders", "trajectories"},
     "learning": BELOW_TRAINING | {"training", "evaluation"},
     "experiments": BELOW_EXPERIMENTS,
-    "plots": BELOW_EXPERIMENTS,
+    "plots": BELOW_EXPERIMENTS | {"experiments"},
     "report": BELOW_EXPERIMENTS | {"experiments", "plots"},
     "runs": BELOW_COMMANDS,
+    "reproduction": BELOW_COMMANDS,
     "terminal": BELOW_COMMANDS,
-    "commands": BELOW_COMMANDS | {"terminal", "cli", "runs"},
+    "commands": BELOW_COMMANDS | {"terminal", "cli", "runs", "reproduction"},
     "cli": BELOW_COMMANDS | {"terminal", "commands"},
 }
 

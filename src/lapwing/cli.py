@@ -19,7 +19,8 @@ DESCRIPTION = """The Laplacian representation of a reinforcement-learning enviro
 Try:  lapwing worlds --pictures
       lapwing learn Rooms-16 --dim 11 --out demo
       lapwing solve Rooms-16 --dim 11 --out exact
-      lapwing collect Rooms-16 --steps 1000000 --out data && lapwing audit data"""
+      lapwing collect Rooms-16 --steps 1000000 --out data && lapwing audit data
+      lapwing reproduce --list"""
 
 
 def _option(metavar: str, default: str) -> object:
@@ -205,6 +206,47 @@ class Score:
     """Print JSON instead of a table."""
 
 
+@dataclass(frozen=True)
+class Reproduce:
+    """Reproduce a table, figure or theorem of the paper, or a study of our own, with the paper's numbers beside ours.
+
+    Example: lapwing reproduce theory --quick
+    """
+
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = ""
+    """What to reproduce; --list shows the names."""
+    list: Flag = False
+    """List everything that can be reproduced."""
+    quick: Flag = False
+    """Few seeds and steps, minutes on two cores. This is what happens unless --full is given."""
+    full: Flag = False
+    """The paper's seeds and steps."""
+    seeds: Annotated[int | None, _option("N", "the study's")] = None
+    """How many seeds."""
+    steps: Annotated[int | None, _option("N", "the study's")] = None
+    """Gradient steps."""
+    worlds: Annotated[tuple[str, ...] | None, _option("WORLD...", "the study's")] = None
+    """Which worlds."""
+    layouts: LayoutsFolder = None
+    """Folder of *.txt layouts, for the authors' own worlds."""
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("reproduction")
+    """Folder of runs, tables and figures. Finished runs in it are not made again."""
+    pages: Annotated[Path | None, _option("DIR", "OUT/NAME")] = None
+    """Write tables and figures here instead."""
+    on: Annotated[str, tyro.conf.arg(metavar="{local,ray,ray://HOST:PORT}")] = "local"
+    """Where runs are carried out."""
+    workers: Annotated[int | None, _option("N", "as many as cores")] = None
+    """Runs at a time."""
+    again: Flag = False
+    """Make finished runs again."""
+    retry: Flag = False
+    """Make failed runs again."""
+    rebuild: Flag = False
+    """Make no run: tables and figures from the files that are there."""
+    json: Flag = False
+    """Print JSON instead of tables."""
+
+
 Command = (
     Annotated[Worlds, tyro.conf.subcommand("worlds")]
     | Annotated[Collect, tyro.conf.subcommand("collect")]
@@ -212,10 +254,11 @@ Command = (
     | Annotated[Solve, tyro.conf.subcommand("solve")]
     | Annotated[Learn, tyro.conf.subcommand("learn")]
     | Annotated[Score, tyro.conf.subcommand("score")]
+    | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
 )
 
 
-Words = Worlds | Collect | Audit | Solve | Learn | Score
+Words = Worlds | Collect | Audit | Solve | Learn | Score | Reproduce
 
 
 def parse(arguments: Sequence[str]) -> Words:
@@ -248,7 +291,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.simplefilter("always", LapwingWarning)
             warnings.showwarning = show  # type: ignore[assignment]
-            getattr(commands, f"run_{type(words).__name__.lower()}")(words)
+            commands.run(words)
     except LapwingError as error:
         terminal.fail(str(error))
         return 1
@@ -260,7 +303,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         terminal.fail(f"{error.filename or 'a file'}: {error.strerror or error}")
         return 1
     except KeyboardInterrupt:
-        terminal.fail("interrupted; nothing was left half-written")
+        terminal.fail("interrupted; nothing was left half-written, and the same words go on with a study")
         return 130
     return 0
 

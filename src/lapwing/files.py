@@ -1,5 +1,6 @@
 """Files that are never half-written and never run code: atomic replacement, manifests, plain arrays."""
 
+import csv
 import json
 import os
 import shutil
@@ -97,6 +98,15 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
     text = json.dumps(content, indent=2, allow_nan=False) + "\n"
     with replaced_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def write_csv(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """Write rows as CSV atomically; the columns are those of the first row."""
+    with replaced_file(path) as temporary, temporary.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    return path
 
 
 def read_manifest(path: Path, format_name: str, newest: int) -> dict[str, Any]:

@@ -133,4 +133,8 @@ def learn(
 
 
 def _cosine_to(truth: LaplacianRepresentation) -> Watch:
-    return lambda model: {"cosine": score(model, truth).subspace_cosine}
+    def watch(model: LaplacianRepresentation) -> dict[str, float]:
+        found = score(model, truth)
+        return {"cosine": found.subspace_cosine, "paper_cosine": found.cosine}
+
+    return watch

@@ -1,13 +1,12 @@
 """A run directory: the representation, its spectrum and pictures, and for learning the configuration and metrics."""
 
-import csv
 from pathlib import Path
 from typing import Any
 
 from lapwing.definitions import one_step, successor
 from lapwing.environments.descriptions import world_from_description
 from lapwing.errors import LapwingError
-from lapwing.files import read_manifest, replaced_file, write_json
+from lapwing.files import read_manifest, write_csv, write_json
 from lapwing.plots.curves import curves_figure
 from lapwing.plots.figures import eigenvector_figure, save_figure, spectrum_figure
 from lapwing.representation import FORMAT, MANIFEST, VERSION, WEIGHTS, LaplacianRepresentation
@@ -29,13 +28,13 @@ def refuse_foreign(out: Path) -> None:
 def write_run(model: LaplacianRepresentation, out: Path) -> list[Path]:
     """Write everything there is to say about a representation; the files written, pictures last."""
     model.save(out)
-    written = [out / MANIFEST, out / WEIGHTS, _write_csv(out / "spectrum.csv", spectrum_rows(model))]
+    written = [out / MANIFEST, out / WEIGHTS, write_csv(out / "spectrum.csv", spectrum_rows(model))]
     history = model.metadata.get("history")
     if "config" in model.metadata:
         write_json(out / "config.json", {"preset": model.metadata.get("preset"), **model.metadata["config"]})
         written.append(out / "config.json")
     if history:
-        written.append(_write_csv(out / "metrics.csv", history))
+        written.append(write_csv(out / "metrics.csv", history))
         written.append(save_figure(curves_figure(model), out / "curves.png"))
     written.append(save_figure(spectrum_figure(model), out / "spectrum.png"))
     if world_from_description(model.metadata.get("world")) is not None:
@@ -63,11 +62,3 @@ def spectrum_rows(model: LaplacianRepresentation) -> list[dict[str, Any]]:
         }
         for number in range(model.dim)
     ]
-
-
-def _write_csv(path: Path, rows: list[dict[str, Any]]) -> Path:
-    with replaced_file(path) as temporary, temporary.open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
-    return path

@@ -47,7 +47,8 @@ class Certificate:
     @property
     def expected_cosine(self) -> float:
         """The average cosine to the truth that the angles let one expect, convergence and data together."""
-        squares = np.nan_to_num(self.angle_bounds, nan=1.0) ** 2 + np.nan_to_num(self.data_angles, nan=1.0) ** 2
+        sines = [np.fmin(given, 1.0) for given in (self.angle_bounds, self.data_angles)]
+        squares = sines[0] ** 2 + sines[1] ** 2
         return float(np.sqrt(np.maximum(1.0 - squares, 0.0)).mean())
 
     def first(self, count: int) -> "Certificate":

@@ -1,6 +1,5 @@
-"""What each command of the command line does; called with words already parsed."""
+"""Representations: ``lapwing solve``, ``learn`` and ``score``."""
 
-import re
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -8,11 +7,10 @@ from typing import Any
 import numpy as np
 
 from lapwing import terminal
-from lapwing.cli import Audit, Collect, Learn, Score, Solve, Worlds
+from lapwing.cli import Learn, Score, Solve
+from lapwing.commands.words import GYMNASIUM_PREFIX, collection_source, file_name, plain
 from lapwing.definitions import parse_definition
-from lapwing.environments.box import BoxWorld
 from lapwing.environments.descriptions import world_from_description
-from lapwing.environments.registry import World, layout_files, make_world, world_names
 from lapwing.errors import LapwingError
 from lapwing.evaluation.score import Score as Result
 from lapwing.evaluation.score import counting_score, score
@@ -25,88 +23,16 @@ from lapwing.runs import refuse_foreign, spectrum_rows, write_run
 from lapwing.spectral.operators import Operator
 from lapwing.training.config import LearnConfig
 from lapwing.training.engine import LearningDivergedError, Report
-from lapwing.trajectories.audit import audit
-from lapwing.trajectories.collect import Source, collect
+from lapwing.trajectories.collect import collect
 from lapwing.trajectories.container import MANIFEST as DATA_MANIFEST
 from lapwing.trajectories.container import Trajectories
-from lapwing.trajectories.vectorised import EpisodeLength
-
-GYMNASIUM_PREFIX = "gym:"
-
-
-def run_worlds(words: Worlds) -> None:
-    """List the worlds."""
-    files = layout_files(words.layouts)
-    worlds = [make_world(name, layouts=words.layouts) for name in world_names(words.layouts)]
-    rows = [_world_row(world, "layouts folder" if world.name in files else "shipped") for world in worlds]
-    if words.out is not None:
-        from lapwing.plots.figures import save_figure, worlds_figure
-
-        save_figure(worlds_figure(worlds), words.out)
-    if words.json:
-        keys = ("name", "source", "canvas", "states", "parts", "description")
-        terminal.print_json([dict(zip(keys, row, strict=True)) for row in rows])
-        return
-    if words.pictures:
-        pictures = ["" if isinstance(world, BoxWorld) else terminal.small_picture(world.layout) for world in worlds]
-        rows = [[row[0], row[3], picture] for row, picture in zip(rows, pictures, strict=True)]
-        terminal.print_table("Worlds", ["world", "states", "picture"], rows)
-    else:
-        terminal.print_table("Worlds", ["world", "source", "canvas", "states", "parts", "what it is"], rows)
-    if words.out is not None:
-        print(f"pictures: {words.out}")
-    else:
-        print(
-            "Any size by rule: room:20x30, rooms:4x4x5:SEED, maze:10x15:SEED. Your own: a .txt file, or --layouts DIR."
-        )
-
-
-def run_collect(words: Collect) -> None:
-    """Collect experience and write it to a folder."""
-    source, label = _collection_source(words.world)
-    out = words.out or Path("runs") / f"collect-{_file_name(label)}"
-    options: dict[str, Any] = {"observation": words.observation, "slip": words.slip, "layouts": words.layouts}
-    with terminal.progress_bar(f"collecting from {label}") as progress:
-        data = collect(
-            source,
-            words.steps,
-            episode_length=_episode_length(words.episode_length),
-            policy=None if words.policy is None else read_array(words.policy),
-            seed=words.seed,
-            out=out,
-            progress=progress,
-            **options,
-        )
-    facts = {
-        "transitions": data.num_transitions,
-        "episodes": data.num_episodes,
-        "observation_shape": list(data.observation_shape),
-        "distinct_observations": len(data.observations) if data.has_table else None,
-        "folder": str(out),
-    }
-    if words.json:
-        terminal.print_json(facts)
-        return
-    terminal.print_facts(f"Collected from {label}", [(k.replace("_", " "), _plain(v)) for k, v in facts.items()])
-    print(f"Look it over: lapwing audit {out}")
-
-
-def run_audit(words: Audit) -> None:
-    """Print what is in a data set and what should worry its owner."""
-    result = audit(Trajectories.load(words.data, mmap=True), words.discount)
-    if words.json:
-        terminal.print_json(result.as_dict())
-        return
-    terminal.print_facts(f"Audit of {words.data}", result.rows())
-    for warning in result.warnings:
-        terminal.note(warning)
 
 
 def run_solve(words: Solve) -> None:
     """Solve exactly (or by counting) and write model, spectrum and pictures."""
     definition = parse_definition(words.definition)
     source, label = _solvable(words)
-    out = words.out or Path("runs") / f"solve-{_file_name(label)}"
+    out = words.out or Path("runs") / f"solve-{file_name(label)}"
     refuse_foreign(out)
     with terminal.spinner(f"solving {label}") as say:
         model = solve(
@@ -132,7 +58,7 @@ def run_solve(words: Solve) -> None:
 def run_learn(words: Learn) -> None:
     """Learn from a world, its exact operator or a data set, and write the run."""
     data, label, truth = _learnable(words)
-    out = words.out or Path("runs") / f"learn-{_file_name(label)}"
+    out = words.out or Path("runs") / f"learn-{file_name(label)}"
     refuse_foreign(out)
     learner = Learner(words.preset, **_learning_options(words))
     with terminal.progress_bar(f"learning {label}") as progress:
@@ -190,7 +116,7 @@ def _print_scores(title: str, scores: dict[str, Result], definition: str) -> Non
 def _print_spectrum(model: LaplacianRepresentation, label: str) -> None:
     table = spectrum_rows(model)
     columns = list(table[0])
-    rows = [[_plain(row[column]) for column in columns] for row in table]
+    rows = [[plain(row[column]) for column in columns] for row in table]
     terminal.print_table(f"{label}: smallest eigenvalues", columns, rows)
     print(f"orthonormality error {model.certificate().orthonormality_error:.1e}")
 
@@ -209,7 +135,7 @@ def _learnable(words: Learn) -> tuple[Trajectories | Operator, str, LaplacianRep
         world = world_from_description(data.metadata.get("world"))
         return data, Path(words.source).resolve().name, None if world is None else _exact(world, words.dim)
     options: dict[str, Any] = {"observation": words.observation, "slip": words.slip, "layouts": words.layouts}
-    source, label = _collection_source(words.source)
+    source, label = collection_source(words.source)
     in_gymnasium = words.source.startswith(GYMNASIUM_PREFIX)
     truth = None if in_gymnasium else _exact(words.source, words.dim, **options)
     if words.exact:
@@ -236,27 +162,6 @@ def _headline(line: Report) -> str:
     return ", ".join(parts)
 
 
-def _world_row(world: World, source: str) -> list[str]:
-    if isinstance(world, BoxWorld):
-        sides = " x ".join(f"{side:g}" for side in world.sides)
-        return [world.name, source, sides, "-", "1", "continuous box, reflecting walk, closed form"]
-    rows, columns = world.layout.shape
-    parts = str(world.layout.num_components)
-    return [world.name, source, f"{rows} x {columns}", f"{world.num_states:,}", parts, world.layout.description]
-
-
-def _collection_source(world: str) -> tuple[Source, str]:
-    if not world.startswith(GYMNASIUM_PREFIX):
-        return world, world
-    import gymnasium
-
-    name = world.removeprefix(GYMNASIUM_PREFIX)
-    try:
-        return gymnasium.make(name), name
-    except (gymnasium.error.Error, ImportError) as error:
-        raise LapwingError(f"Gymnasium cannot make {name!r}: {error}") from error
-
-
 def _solvable(words: Solve) -> tuple[Any, str]:
     path = Path(words.source)
     if (path / DATA_MANIFEST).is_file():
@@ -277,24 +182,3 @@ def _truth_for(model: LaplacianRepresentation, words: Score) -> LaplacianReprese
     if world is None:
         raise LapwingError("the model does not say which world it belongs to; name one with --truth")
     return solve(world, model.dim)
-
-
-def _episode_length(text: str | None) -> EpisodeLength | None:
-    if text is None:
-        return None
-    match = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
-    if match is None:
-        raise LapwingError(f"--episode-length is a number such as 50 or a range such as 20-80, got {text!r}")
-    return int(match[1]) if match[2] is None else (int(match[1]), int(match[2]))
-
-
-def _file_name(label: str) -> str:
-    return re.sub(r"[^A-Za-z0-9.-]+", "_", Path(label).stem if label.endswith(".txt") else label).strip("_.")
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}" if abs(value) >= 1e-4 or value == 0 else f"{value:.2e}"
-    if isinstance(value, (int, np.integer)):
-        return f"{value:,}"
-    return "-" if value is None else str(value)

@@ -1,0 +1,22 @@
+"""What each command of the command line does; called with words already parsed."""
+
+import importlib
+from typing import Any
+
+# The module of each command; only the one that is called is imported.
+HOMES = {
+    "worlds": "experience",
+    "collect": "experience",
+    "audit": "experience",
+    "solve": "representations",
+    "learn": "representations",
+    "score": "representations",
+    "reproduce": "studies",
+}
+
+
+def run(words: Any) -> None:
+    """Do what the words say."""
+    command = type(words).__name__.lower()
+    module = importlib.import_module(f"lapwing.commands.{HOMES[command]}")
+    getattr(module, f"run_{command}")(words)

@@ -1,0 +1,90 @@
+"""Studies: ``lapwing reproduce``."""
+
+from lapwing import terminal
+from lapwing.cli import Reproduce
+from lapwing.errors import LapwingError
+from lapwing.experiments.artefact import Scale
+from lapwing.experiments.registry import ARTEFACTS
+from lapwing.experiments.study import Progress
+from lapwing.reproduction import Reproduction, reproduce
+
+
+def run_reproduce(words: Reproduce) -> None:
+    """Make a study, or list all of them."""
+    if words.list:
+        _list_studies(words.json)
+        return
+    if not words.name:
+        raise LapwingError("say what to reproduce; `lapwing reproduce --list` shows the names")
+    if words.quick and words.full:
+        raise LapwingError("--quick and --full cannot both be had; leave one out")
+    with terminal.progress_bar(words.name) as progress:
+        done = reproduce(
+            words.name,
+            full=words.full,
+            seeds=words.seeds,
+            steps=words.steps,
+            worlds=words.worlds or None,
+            layouts=words.layouts,
+            out=words.out,
+            pages=words.pages,
+            on=words.on,
+            workers=words.workers,
+            again=words.again,
+            retry=words.retry,
+            rebuild=words.rebuild,
+            report=lambda now: progress(now.done + now.failed, now.total, _headline(now)),
+        )
+    _show(done, words)
+
+
+def _show(done: Reproduction, words: Reproduce) -> None:
+    failed = [
+        {"method": one.run.method, "world": one.run.world_label, "seed": one.run.seed, "error": one.error}
+        for one in done.failures
+    ]
+    if words.json:
+        tables = {table.name: table.records() for table in done.tables}
+        files = [str(path) for path in done.files]
+        terminal.print_json(
+            {"study": words.name, "title": done.plan.title, "tables": tables, "failed": failed, "files": files}
+        )
+    else:
+        for table in done.tables:
+            terminal.print_table(table.title, table.columns, table.text_rows())
+            for line in table.notes:
+                print(line)
+        for path in done.files:
+            print(f"wrote {path}")
+    for one in failed:
+        terminal.note(f"failed: {one['method']}, {one['world']}, seed {one['seed']}: {one['error']}")
+    if failed:
+        raise LapwingError(f"{len(failed)} of the runs failed; the same words with --retry try them again")
+
+
+def _list_studies(as_json: bool) -> None:
+    specs = [artefact.spec for artefact in ARTEFACTS.values()]
+    if as_json:
+        keys = ("name", "paper", "title")
+        terminal.print_json([{key: getattr(spec, key) for key in keys} for spec in specs])
+        return
+    rows = [[spec.name, spec.paper or "ours", spec.title, _size(spec.quick), _size(spec.full)] for spec in specs]
+    terminal.print_table("What can be reproduced", ["name", "paper", "what it shows", "--quick", "--full"], rows)
+    print("lapwing reproduce NAME --quick; with --layouts DIR in the authors' own worlds.")
+
+
+def _size(scale: Scale) -> str:
+    return f"{scale.seeds} seed{'s' if scale.seeds != 1 else ''}" + (
+        f", {scale.steps:,} steps" if scale.steps > 1 else ""
+    )
+
+
+def _headline(now: Progress) -> str:
+    left = "" if now.seconds_left is None else f", {_duration(now.seconds_left)} left"
+    return f"{now.done} done, {now.running} running, {now.failed} failed{left}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
