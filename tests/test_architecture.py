@@ -15,7 +15,7 @@ MAX_LINES = 350
 VOCABULARY = {"errors", "files", "definitions"}
 BELOW_TRAINING = {"environments", "trajectories", "spectral", "batches", "objectives", "encoders", "representation"}
 BELOW_EXPERIMENTS = BELOW_TRAINING | {"exact", "training", "evaluation", "learning"}
-BELOW_COMMANDS = BELOW_EXPERIMENTS | {"experiments", "plots", "report"}
+BELOW_COMMANDS = BELOW_EXPERIMENTS | {"theory", "studies", "experiments", "plots", "report"}
 
 # Each module or folder of the package and what it may import, beside itself and the shared vocabulary.
 ARROWS: dict[str, set[str]] = {
@@ -33,9 +33,11 @@ ARROWS: dict[str, set[str]] = {
     "training": BELOW_TRAINING,
     "evaluation": {"environments", "representation", "spectral", "exact", "encoders", "trajectories"},
     "learning": BELOW_TRAINING | {"training", "evaluation"},
-    "experiments": BELOW_EXPERIMENTS,
-    "plots": BELOW_EXPERIMENTS | {"experiments"},
-    "report": BELOW_EXPERIMENTS | {"experiments", "plots"},
+    "theory": {"objectives", "spectral"},
+    "studies": BELOW_EXPERIMENTS | {"theory"},
+    "experiments": BELOW_EXPERIMENTS | {"studies"},
+    "plots": BELOW_EXPERIMENTS | {"studies"},
+    "report": BELOW_EXPERIMENTS | {"studies", "experiments", "plots"},
     "runs": BELOW_COMMANDS,
     "reproduction": BELOW_COMMANDS,
     "terminal": BELOW_COMMANDS,

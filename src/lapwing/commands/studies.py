@@ -3,10 +3,10 @@
 from lapwing import terminal
 from lapwing.cli import Reproduce
 from lapwing.errors import LapwingError
-from lapwing.experiments.artefact import Scale
 from lapwing.experiments.registry import ARTEFACTS
-from lapwing.experiments.study import Progress
 from lapwing.reproduction import Reproduction, reproduce
+from lapwing.studies.artefact import Scale
+from lapwing.studies.study import Progress
 
 
 def run_reproduce(words: Reproduce) -> None:

@@ -1,0 +1,54 @@
+"""Learning curves over seeds, and the numbers at their ends: what the sweeps share."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from lapwing.evaluation.statistics import confidence_band, mean_and_std
+from lapwing.studies.artefact import Plan
+from lapwing.studies.pictures import Curves, Line
+from lapwing.studies.runs import Results
+from lapwing.studies.tables import Cell, Table, mean_std_cell
+
+
+def band(
+    results: Results, name: str, world: str, method: str, label: str | None = None, highlighted: bool = False
+) -> Line:
+    """The mean over seeds of a column of the histories, with its 95 % band."""
+    steps, values = results.curves(name, world, method)
+    if not len(steps):
+        return Line(label or method, np.zeros(0), np.zeros(0))
+    mean, low, high = confidence_band(values)
+    return Line(label or method, steps, mean, low, high, highlighted)
+
+
+def panel(
+    results: Results, name: str, world: str, methods: Sequence[str], title: str | None = None, best: str | None = None
+) -> Curves:
+    """One world's curves, one line per method."""
+    lines = tuple(band(results, name, world, method, highlighted=method == best) for method in methods)
+    return Curves(title or world, tuple(line for line in lines if len(line.x)))
+
+
+def best_method(results: Results, name: str, world: str, methods: Sequence[str]) -> str | None:
+    """The method whose final number is largest on average."""
+    finals = {method: results.values(name, world, method) for method in methods}
+    means = {method: float(np.mean(values)) for method, values in finals.items() if len(values)}
+    return max(means, key=lambda method: means[method]) if means else None
+
+
+def final_table(
+    plan: Plan, results: Results, name: str, methods: Sequence[str], key: str, title: str, notes: tuple[str, ...]
+) -> Table:
+    """Final numbers, mean (standard deviation), methods down and worlds across; the best of each world is bold."""
+    worlds = [place.label for place in plan.places]
+    best = {world: best_method(results, name, world, methods) for world in worlds}
+    rows: list[tuple[Cell | str, ...]] = []
+    for method in methods:
+        found = [mean_and_std(results.values(name, world, method)) for world in worlds]
+        cells = [
+            mean_std_cell(one.mean, one.std, bold=best[world] == method)
+            for one, world in zip(found, worlds, strict=True)
+        ]
+        rows.append((method, *cells))
+    return Table(key, title, ("method", *worlds), tuple(rows), (*notes, plan.layouts_note))
