@@ -33,6 +33,7 @@ __all__ = [
     "operator",
     "perfect_maze",
     "rayleigh_ritz",
+    "reproduce",
     "room",
     "rooms",
     "score",
@@ -69,6 +70,7 @@ _HOMES = {
     "operator": "exact",
     "perfect_maze": "environments.rules",
     "rayleigh_ritz": "spectral.ritz",
+    "reproduce": "reproduction",
     "room": "environments.rules",
     "rooms": "environments.rules",
     "score": "evaluation.score",
@@ -91,6 +93,7 @@ if TYPE_CHECKING:
     from lapwing.learning import Learner, learn
     from lapwing.objectives import allo, gdo, ggdo
     from lapwing.representation import LaplacianRepresentation, load
+    from lapwing.reproduction import reproduce
     from lapwing.spectral.operators import Operator
     from lapwing.spectral.ritz import rayleigh_ritz
     from lapwing.trajectories.audit import audit

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -58,14 +59,22 @@ def fail(message: str) -> None:
 
 
 @contextmanager
-def progress_bar(label: str) -> Iterator[Callable[..., None]]:
-    """A bar on standard error; called with (done, total) and, if wanted, a few words. Silent where nobody watches."""
+def progress_bar(label: str, every: float | None = None) -> Iterator[Callable[..., None]]:
+    """A bar on standard error; called with (done, total) and, if wanted, a few words.
+
+    Where nobody watches it is silent, or prints a line ``every`` so many seconds, for the log of a long study.
+    """
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(label, total=None)
+        last = time.monotonic()
 
         def update(done: int, total: int, words: str = "") -> None:
+            nonlocal last
+            if every is not None and not console.is_terminal and time.monotonic() - last >= every:
+                last = time.monotonic()
+                note(f"{label}: {done} of {total} ({words})")
             bar.update(task, completed=done, total=total, description=f"{label}: {words}" if words else label)
 
         yield update

@@ -5,8 +5,10 @@ from lapwing.cli import Reproduce
 from lapwing.errors import LapwingError
 from lapwing.experiments.registry import ARTEFACTS
 from lapwing.reproduction import Reproduction, reproduce
-from lapwing.studies.artefact import Scale
 from lapwing.studies.study import Progress
+
+
+SECONDS_BETWEEN_LINES = 30.0
 
 
 def run_reproduce(words: Reproduce) -> None:
@@ -18,7 +20,7 @@ def run_reproduce(words: Reproduce) -> None:
         raise LapwingError("say what to reproduce; `lapwing reproduce --list` shows the names")
     if words.quick and words.full:
         raise LapwingError("--quick and --full cannot both be had; leave one out")
-    with terminal.progress_bar(words.name) as progress:
+    with terminal.progress_bar(words.name, every=SECONDS_BETWEEN_LINES) as progress:
         done = reproduce(
             words.name,
             full=words.full,
@@ -68,15 +70,11 @@ def _list_studies(as_json: bool) -> None:
         keys = ("name", "paper", "title")
         terminal.print_json([{key: getattr(spec, key) for key in keys} for spec in specs])
         return
-    rows = [[spec.name, spec.paper or "ours", spec.title, _size(spec.quick), _size(spec.full)] for spec in specs]
-    terminal.print_table("What can be reproduced", ["name", "paper", "what it shows", "--quick", "--full"], rows)
+    sizes = [[f"{scale.seeds} x {scale.steps:,}" for scale in (spec.quick, spec.full)] for spec in specs]
+    rows = [[spec.name, spec.paper or "ours", spec.title, *size] for spec, size in zip(specs, sizes, strict=True)]
+    columns = ["name", "paper", "what it shows", "--quick (seeds x steps)", "--full"]
+    terminal.print_table("What can be reproduced", columns, rows)
     print("lapwing reproduce NAME --quick; with --layouts DIR in the authors' own worlds.")
-
-
-def _size(scale: Scale) -> str:
-    return f"{scale.seeds} seed{'s' if scale.seeds != 1 else ''}" + (
-        f", {scale.steps:,} steps" if scale.steps > 1 else ""
-    )
 
 
 def _headline(now: Progress) -> str:

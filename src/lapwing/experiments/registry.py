@@ -18,7 +18,7 @@ from lapwing.experiments import (
     theory,
     world_gallery,
 )
-from lapwing.studies.artefact import Artefact
+from lapwing.studies.artefact import Artefact, Scale, Spec
 
 ARTEFACTS: dict[str, Artefact] = {
     module.ARTEFACT.spec.name: module.ARTEFACT
@@ -47,3 +47,36 @@ def find_artefact(name: str) -> Artefact:
     if name not in ARTEFACTS:
         raise LapwingError(f"nothing to reproduce is called {name!r}; {did_you_mean(name, ARTEFACTS)}")
     return ARTEFACTS[name]
+
+
+def overview() -> str:
+    """Every artefact in Markdown: what it shows, the command, its sizes, and every deviation from the paper.
+
+    Example:
+        >>> overview().splitlines()[0]
+        '### brittle-ggdo'
+    """
+    lines = []
+    for name, artefact in ARTEFACTS.items():
+        spec = artefact.spec
+        lines += [
+            f"### {name}",
+            "",
+            f"{spec.title}. {_origin(spec)} [Result of the quick version](results/{name}.md).",
+            "",
+        ]
+        lines += [f"    lapwing reproduce {name} --quick    # {_size(spec.quick)}"]
+        lines += [f"    lapwing reproduce {name} --full     # {_size(spec.full)}", ""]
+        lines += [f"* {deviation}" for deviation in spec.deviations] + [""]
+    return "\n".join(lines)
+
+
+def _origin(spec: Spec) -> str:
+    return f"{spec.paper} of the paper." if spec.paper else "A study of our own."
+
+
+def _size(scale: Scale) -> str:
+    parts = [f"{scale.seeds} seed{'s' if scale.seeds != 1 else ''}"]
+    parts += [f"{scale.steps:,} steps"] if scale.steps > 1 else []
+    parts += [f"{scale.transitions:,} transitions"] if scale.transitions else []
+    return ", ".join(parts)
