@@ -78,8 +78,8 @@ def reproduce(
         report: called whenever a run begins or ends.
 
     Note:
-        Workers are fresh processes: in a script, call this under ``if __name__ == "__main__":``, as always with Python's
-        processes. Notebooks and the command line need no such line.
+        Workers are fresh processes: in a script, call this under ``if __name__ == "__main__":``, as always with
+        processes in Python. Notebooks and the command line need no such line.
     """
     artefact = find_artefact(name)
     chosen = None if worlds is None else tuple(worlds)

@@ -7,7 +7,6 @@ from lapwing.experiments.registry import ARTEFACTS
 from lapwing.reproduction import Reproduction, reproduce
 from lapwing.studies.study import Progress
 
-
 SECONDS_BETWEEN_LINES = 30.0
 
 
