@@ -8,8 +8,8 @@ from lapwing.studies.artefact import Artefact, Plan, Scale, Spec, no_pictures
 from lapwing.studies.runs import Results, Run
 from lapwing.studies.tables import Table
 
-BARRIERS = (0.5, 1.0, 2.0, 5.0, 20.0)
-QUICK_BARRIERS = (1.0, 5.0, 20.0)
+BARRIERS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
+QUICK_BARRIERS = (1.0, 10.0)
 
 SPEC = Spec(
     name="fair-ggdo",

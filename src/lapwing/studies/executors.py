@@ -142,7 +142,8 @@ def compute_with_one_thread() -> None:
 
     jax.devices()
     for thread in os.listdir("/proc/self/task"):
-        os.sched_setaffinity(int(thread), cores)
+        with suppress(ProcessLookupError):  # threads end when they like
+            os.sched_setaffinity(int(thread), cores)
 
 
 def timed(order: dict[str, Any]) -> Timed:
