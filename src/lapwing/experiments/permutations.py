@@ -63,7 +63,8 @@ def table(plan: Plan, results: Results) -> list[Table]:
         if not len(steps):
             continue
         mean = values.mean(axis=0)
-        cycles = np.minimum((steps - 1) // every, (steps[-1] - 1) // every).astype(int)
+        # A report on the step of a permutation shows what it has left.
+        cycles = (steps // every).astype(int)
         ends = [float(mean[cycles == cycle].max()) for cycle in range(int(cycles[-1]) + 1)]
         after = [float(mean[cycles == cycle].min()) for cycle in range(1, int(cycles[-1]) + 1)]
         recovered = min(ends[1:], default=np.nan) - ends[0]
