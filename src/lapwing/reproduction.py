@@ -154,7 +154,9 @@ def _page(
         "",
     ]
     for table in tables:
-        lines += [table.markdown().rstrip(), ""]
+        # The page's own title need not be repeated.
+        text = table.markdown().removeprefix(f"**{plan.title}**")
+        lines += [text.strip(), ""]
     for file, words in figures:
         lines += [f"![{words}]({file})", ""]
     if spec.deviations:

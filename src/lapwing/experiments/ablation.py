@@ -18,7 +18,7 @@ SPEC = Spec(
     title="ALLO, without duals, GGDO, and GGDO with a growing barrier",
     paper="Figure 5",
     worlds=("GridMaze-19",),
-    quick=Scale(seeds=2, steps=4_000, transitions=200_000),
+    quick=Scale(seeds=2, steps=3_000, transitions=200_000),
     full=Scale(seeds=60, steps=50_000, transitions=200_000),
     deviations=(
         "The paper gives neither the rates nor the number of steps: these are those of the authors' published job "

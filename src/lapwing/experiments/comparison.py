@@ -28,13 +28,7 @@ def comparison_pictures(plan: Plan, results: Results, names: tuple[str, str]) ->
     """Mean differences ALLO - GGDO over worlds, and component by component (paper, Figures 4A, 9 and 10)."""
     shown = [place for place in plan.places if len(results.select(place.label, GGDO_PAPER))]
     tests = [_test(results, place) for place in shown]
-    over_worlds = Bars(
-        "average over components",
-        tuple(place.label for place in shown),
-        np.array([test.difference for test in tests]),
-        np.array([test.standard_error for test in tests]),
-        tuple(bool(test.p_value < SIGNIFICANT) for test in tests),
-    )
+    over_worlds = difference_bars("average over components", [place.label for place in shown], tests)
     by_component = tuple(_component_bars(results, place) for place in shown)
     words = "Black bars: p < 0.01 (Welch, one-sided)."
     return [
@@ -52,6 +46,17 @@ def comparison_pictures(plan: Plan, results: Results, names: tuple[str, str]) ->
     ]
 
 
+def difference_bars(title: str, labels: list[str], tests: list[Welch]) -> Bars:
+    """Differences of means with their standard errors, black where significant, as the paper draws them."""
+    return Bars(
+        title,
+        tuple(labels),
+        np.array([test.difference for test in tests]),
+        np.array([test.standard_error for test in tests]),
+        tuple(bool(test.p_value < SIGNIFICANT) for test in tests),
+    )
+
+
 def _test(results: Results, place: Place, component: int | None = None) -> Welch:
     name = "cosine" if component is None else "cosines"
     samples = [results.values(name, place.label, method) for method in (ALLO_PAPER, GGDO_PAPER)]
@@ -63,13 +68,7 @@ def _test(results: Results, place: Place, component: int | None = None) -> Welch
 def _component_bars(results: Results, place: Place) -> Bars:
     count = results.values("cosines", place.label, ALLO_PAPER).shape[1]
     tests = [_test(results, place, component) for component in range(count)]
-    return Bars(
-        place.label,
-        tuple(str(component + 1) for component in range(count)),
-        np.array([test.difference for test in tests]),
-        np.array([test.standard_error for test in tests]),
-        tuple(bool(test.p_value < SIGNIFICANT) for test in tests),
-    )
+    return difference_bars(place.label, [str(component + 1) for component in range(count)], tests)
 
 
 def _as_in_the_paper(plan: Plan, results: Results, observation: str, name: str) -> Table:

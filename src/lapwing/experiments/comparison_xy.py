@@ -24,7 +24,7 @@ SPEC = Spec(
     title="ALLO against GGDO from coordinates in twelve worlds",
     paper="Figures 4A and 9, Table 1",
     worlds=TWELVE_WORLDS,
-    quick=Scale(seeds=2, steps=2_000, transitions=TRANSITIONS),
+    quick=Scale(seeds=2, steps=1_000, transitions=TRANSITIONS),
     full=Scale(seeds=60, steps=200_000, transitions=TRANSITIONS),
     deviations=(
         "3,000,000 transitions, as in the authors' published job script; the paper's text says 1,000,000.",

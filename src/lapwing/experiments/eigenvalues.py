@@ -7,10 +7,11 @@ from lapwing.definitions import truncated
 from lapwing.evaluation.score import relative_errors
 from lapwing.evaluation.statistics import Welch, holm, mean_and_std, welch
 from lapwing.experiments import comparison_xy
+from lapwing.experiments.comparison import difference_bars
 from lapwing.experiments.methods import ALLO_DEFAULT, ALLO_PAPER, GGDO_PAPER
 from lapwing.experiments.published import PublishedEigenvalue, published_eigenvalues
 from lapwing.studies.artefact import Artefact, Plan, Spec
-from lapwing.studies.pictures import Bars, Picture
+from lapwing.studies.pictures import Picture
 from lapwing.studies.places import Place
 from lapwing.studies.runs import Results, Run
 from lapwing.studies.tables import Cell, Table, mean_std_cell, number, p_value, percent
@@ -18,7 +19,6 @@ from lapwing.trajectories.collect import DEFAULT_EPISODE_LENGTH
 
 # Four printed decimals say little of smaller ones.
 SMALLEST_PRINTED = 0.0005
-SIGNIFICANT = 0.01
 
 SPEC = Spec(
     name="eigenvalues",
@@ -67,13 +67,7 @@ def pictures(plan: Plan, results: Results) -> list[Picture]:
     """Figure 4B: how much larger the errors of GGDO are."""
     shown = [place for place in plan.places if len(results.select(place.label, GGDO_PAPER))]
     tests = [_test(results, place) for place in shown]
-    bars = Bars(
-        "average over components",
-        tuple(place.label for place in shown),
-        np.array([test.difference for test in tests]),
-        np.array([test.standard_error for test in tests]),
-        tuple(bool(test.p_value < SIGNIFICANT) for test in tests),
-    )
+    bars = difference_bars("average over components", [place.label for place in shown], tests)
     title = f"{plan.title}\nrelative error of GGDO - that of ALLO, paper preset. Black bars: p < 0.01."
     return [Picture("figure-4b", title, (bars,), 1, "", "difference of relative errors")]
 

@@ -16,7 +16,7 @@ SPEC = Spec(
     title="GGDO as in the paper, GGDO in proper units, and what Rayleigh-Ritz adds",
     paper="",
     worlds=("GridMaze-7", "GridMaze-9", "GridRoom-16", "GridRoom-64"),
-    quick=Scale(seeds=1, steps=3_000, transitions=0),
+    quick=Scale(seeds=1, steps=2_000, transitions=0),
     full=Scale(seeds=10, steps=10_000, transitions=0),
     deviations=(
         "All methods learn from the exact operator with gaps at discount 0.9 and Fourier features, so that they differ "

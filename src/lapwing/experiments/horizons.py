@@ -25,7 +25,7 @@ SPEC = Spec(
     title="Steps to cosine 0.99 against the training discount",
     paper="",
     worlds=("GridMaze-9", "GridRoom-16", "GridRoom-64"),
-    quick=Scale(seeds=1, steps=2_400, transitions=1_000_000),
+    quick=Scale(seeds=1, steps=1_920, transitions=1_000_000),
     full=Scale(seeds=10, steps=20_000, transitions=3_000_000),
     deviations=(
         "Plain ALLO on Fourier features, no spare components, no refinement, constant learning rate 1e-3. Exact: the "

@@ -18,7 +18,7 @@ SPEC = Spec(
     title="Fifty components in ten worlds",
     paper="",
     worlds=tuple(world for world in TWELVE_WORLDS if world in BEST_AT_FIFTY),
-    quick=Scale(seeds=1, steps=2_000, transitions=3_000_000),
+    quick=Scale(seeds=1, steps=1_000, transitions=3_000_000),
     full=Scale(seeds=10, steps=4_000, transitions=3_000_000),
     deviations=(
         "The best published numbers (Table 2 of the OMM paper) were learned from samples; the fair column beside them "

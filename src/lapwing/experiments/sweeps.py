@@ -16,7 +16,7 @@ WORLDS = ("GridMaze-19", "GridRoom-16", "GridRoom-1")
 BARRIERS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 QUICK_BARRIERS = (0.1, 0.5, 2.0, 10.0)
 
-QUICK = Scale(seeds=2, steps=4_000, transitions=200_000)
+QUICK = Scale(seeds=2, steps=3_000, transitions=200_000)
 FULL = Scale(seeds=60, steps=50_000, transitions=200_000)
 
 DEVIATIONS = (
