@@ -3,6 +3,7 @@
 import importlib
 import multiprocessing
 import os
+import signal
 import time
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -50,10 +51,12 @@ class LocalExecutor:
     def submit(self, run: Run) -> "Future[Timed]":
         """Begin a run on a worker that is free."""
         lane = next(i for i, future in enumerate(self._busy) if future is None or future.done())
-        self._mend(lane)
-        pool = self._lanes[lane]
-        assert pool is not None
-        future = pool.submit(timed, run.order())
+        try:
+            future = self._lane(lane).submit(timed, run.order())
+        except BrokenProcessPool:
+            # The last worker of this lane was killed, at work or idle: a new one takes its place.
+            self._lanes[lane] = None
+            future = self._lane(lane).submit(timed, run.order())
         self._busy[lane] = future
         return future
 
@@ -66,14 +69,13 @@ class LocalExecutor:
                         process.kill()
                 pool.shutdown(wait=False, cancel_futures=True)
 
-    def _mend(self, lane: int) -> None:
-        """A worker for the lane, a new one where the last was killed."""
-        last = self._busy[lane]
-        broken = last is not None and last.done() and isinstance(last.exception(), BrokenProcessPool)
-        if self._lanes[lane] is None or broken:
+    def _lane(self, number: int) -> ProcessPoolExecutor:
+        pool = self._lanes[number]
+        if pool is None:
             # A forked child would inherit JAX's threads in mid-air.
             context = multiprocessing.get_context("spawn")
-            self._lanes[lane] = ProcessPoolExecutor(1, context, compute_with_one_thread)
+            pool = self._lanes[number] = ProcessPoolExecutor(1, context, prepare_worker)
+        return pool
 
 
 class RayExecutor:
@@ -125,6 +127,12 @@ def usable_cores() -> list[int]:
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
+
+
+def prepare_worker() -> None:
+    """Set a worker up: one thread, and deaf to Ctrl-C, which is for the process that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    compute_with_one_thread()
 
 
 def compute_with_one_thread() -> None:
