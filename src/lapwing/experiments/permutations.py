@@ -75,6 +75,7 @@ def table(plan: Plan, results: Results) -> list[Table]:
                 number(min(after, default=np.nan), 4),
                 number(min(ends[1:], default=np.nan), 4),
                 "–" if np.isnan(recovered) else f"{recovered:+.4f}",
+                number(float(np.mean(results.values("counting_subspace_cosine", place.label, METHOD))), 4),
             )
         )
     columns = (
@@ -83,8 +84,13 @@ def table(plan: Plan, results: Results) -> list[Table]:
         "lowest after one",
         "worst of later cycles' best",
         "change",
+        "counting",
     )
-    notes = (f"Subspace cosine, permuted every {every:,} steps, {plan.scale.seeds} seed(s).", plan.layouts_note)
+    words = (
+        f"Subspace cosine, permuted every {every:,} steps, {plan.scale.seeds} seed(s). Counting on the same data is "
+        "where a converged run ends: above it a curve falls again."
+    )
+    notes = (words, plan.layouts_note)
     return [Table("figure-8", plan.title, columns, tuple(rows), notes)]
 
 
