@@ -1,6 +1,6 @@
 """ALLO with parts taken away, for several rates of barrier growth (paper, Figure 5)."""
 
-from lapwing.experiments.curves import final_table, panel
+from lapwing.experiments.curves import bands_note, final_table, panel
 from lapwing.experiments.methods import allo_settings, ggdo_settings, over_places, paper_run
 from lapwing.studies.artefact import Artefact, Plan, Scale, Spec
 from lapwing.studies.pictures import Picture
@@ -68,7 +68,7 @@ def pictures(plan: Plan, results: Results) -> list[Picture]:
         for rate in _rates(plan):
             methods = [_label(method, rate) for method in (ALLO, NO_DUALS, GROWING, GGDO)]
             panels.append(panel(results, "paper_cosine", place.label, methods, f"{place.label}, rate {rate:g}"))
-    words = "Average cosine similarity over training, one panel per rate of barrier growth; bands are 95 %."
+    words = f"Average cosine similarity over training, one panel per rate of barrier growth; {bands_note(plan)}."
     columns = len(_rates(plan))
     return [
         Picture(

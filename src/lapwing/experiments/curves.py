@@ -10,15 +10,25 @@ from lapwing.studies.pictures import Curves, Line
 from lapwing.studies.runs import Results
 from lapwing.studies.tables import Cell, Table, mean_std_cell
 
+# Of two seeds a 95 % interval is twelve standard errors wide and says nothing.
+FEWEST_FOR_BANDS = 5
+
+
+def bands_note(plan: Plan) -> str:
+    """What the bands of a picture are."""
+    return "bands are 95 %" if plan.scale.seeds >= FEWEST_FOR_BANDS else "bands are the range of the seeds"
+
 
 def band(
     results: Results, name: str, world: str, method: str, label: str | None = None, highlighted: bool = False
 ) -> Line:
-    """The mean over seeds of a column of the histories, with its 95 % band."""
+    """The mean over seeds of a column of the histories, with its 95 % band, or the range of a few seeds."""
     steps, values = results.curves(name, world, method)
     if not len(steps):
         return Line(label or method, np.zeros(0), np.zeros(0))
     mean, low, high = confidence_band(values)
+    if len(values) < FEWEST_FOR_BANDS:
+        low, high = values.min(axis=0), values.max(axis=0)
     return Line(label or method, steps, mean, low, high, highlighted)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from lapwing.experiments.curves import best_method, final_table, panel
+from lapwing.experiments.curves import bands_note, best_method, final_table, panel
 from lapwing.experiments.methods import over_places, paper_run
 from lapwing.studies.artefact import Plan, Scale
 from lapwing.studies.pictures import Picture
@@ -61,5 +61,5 @@ def sweep_pictures(plan: Plan, results: Results, name: str) -> list[Picture]:
         panel(results, "paper_cosine", place.label, labels, best=best_method(results, "cosine", place.label, labels))
         for place in plan.places
     )
-    words = "Average cosine similarity over training by barrier coefficient, the best one bold; bands are 95 %."
+    words = f"Average cosine similarity over training by barrier coefficient, the best one bold; {bands_note(plan)}."
     return [Picture(name, plan.title, panels, 3, "gradient steps", "cosine similarity", words, (0.0, 1.02))]

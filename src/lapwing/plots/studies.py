@@ -117,7 +117,12 @@ def _add_legend(figure: Figure, picture: Picture) -> None:
     labels = {tuple(line.label for line in panel.lines) for panel in curves}
     if len(labels) == 1:
         handles, names = figure.axes[0].get_legend_handles_labels()
-        figure.legend(handles, names, loc="outside lower center", ncols=min(len(names), 6), fontsize=8, frameon=False)
+        shown = figure.legend(
+            handles, names, loc="outside lower center", ncols=min(len(names), 6), fontsize=8, frameon=False
+        )
+        for line in shown.get_lines():
+            # Which line is highlighted differs from panel to panel.
+            line.set_linewidth(1.5)
         return
     for ax in figure.axes[: len(picture.panels)]:
         ax.legend(fontsize=6.5, frameon=False)
