@@ -13,6 +13,8 @@ QUICK_RATES = (0.0, 0.01, 1.0)
 
 ALLO, NO_DUALS, GGDO, GROWING = "ALLO", "ALLO without duals", "GGDO", "GGDO with growing barrier"
 
+LABELS = (ALLO, NO_DUALS, GROWING, GGDO)
+
 SPEC = Spec(
     name="ablation",
     title="ALLO, without duals, GGDO, and GGDO with a growing barrier",
@@ -66,8 +68,10 @@ def pictures(plan: Plan, results: Results) -> list[Picture]:
     panels = []
     for place in plan.places:
         for rate in _rates(plan):
-            methods = [_label(method, rate) for method in (ALLO, NO_DUALS, GROWING, GGDO)]
-            panels.append(panel(results, "paper_cosine", place.label, methods, f"{place.label}, rate {rate:g}"))
+            # A barrier that grows at rate 0 is one that does not grow.
+            methods = [_label(method, rate) for method in (ALLO, NO_DUALS, GROWING if rate else GGDO, GGDO)]
+            title = f"{place.label}, rate {rate:g}"
+            panels.append(panel(results, "paper_cosine", place.label, methods, title, labels=LABELS))
     words = f"Average cosine similarity over training, one panel per rate of barrier growth; {bands_note(plan)}."
     columns = len(_rates(plan))
     return [

@@ -33,10 +33,19 @@ def band(
 
 
 def panel(
-    results: Results, name: str, world: str, methods: Sequence[str], title: str | None = None, best: str | None = None
+    results: Results,
+    name: str,
+    world: str,
+    methods: Sequence[str],
+    title: str | None = None,
+    best: str | None = None,
+    labels: Sequence[str] | None = None,
 ) -> Curves:
-    """One world's curves, one line per method."""
-    lines = tuple(band(results, name, world, method, highlighted=method == best) for method in methods)
+    """One world's curves, one line per method, under its own name or the label given."""
+    lines = [
+        band(results, name, world, method, label, highlighted=method == best)
+        for method, label in zip(methods, labels or methods, strict=True)
+    ]
     return Curves(title or world, tuple(line for line in lines if len(line.x)))
 
 
