@@ -2,6 +2,7 @@
 
 import csv
 import importlib.metadata
+import math
 import platform
 from datetime import UTC, datetime
 from pathlib import Path
@@ -111,7 +112,10 @@ def _head(run: Run, status: str) -> dict[str, Any]:
 def _read_rows(path: Path) -> list[Row]:
     try:
         with path.open(newline="") as stream:
-            return [{name: float(value) for name, value in row.items()} for row in csv.DictReader(stream)]
+            return [
+                {name: float(value) if value else math.nan for name, value in row.items()}
+                for row in csv.DictReader(stream)
+            ]
     except OSError as error:
         raise LapwingError(
             f"cannot read {path}: {error.strerror}; delete its folder, and the run is made again"

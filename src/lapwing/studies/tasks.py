@@ -20,6 +20,7 @@ from lapwing.learning import Learner
 from lapwing.representation import LaplacianRepresentation
 from lapwing.studies.runs import Outcome
 from lapwing.theory.claims import check_claims
+from lapwing.training.engine import NetworkCollapsedError
 from lapwing.training.job import Data
 from lapwing.trajectories.collect import collect
 from lapwing.trajectories.container import Trajectories
@@ -54,7 +55,11 @@ def learn_and_score(order: dict[str, Any]) -> Outcome:
     data = _data(world, settings, seed)
     learner = Learner(settings["preset"], seed=seed, **options)
     started = time.perf_counter()
-    model = learner.fit(data, truth=truth if settings.get("watch", True) else None)
+    try:
+        model = learner.fit(data, truth=truth if settings.get("watch", True) else None)
+    except NetworkCollapsedError as error:
+        # Not a failure of the run: that is what the method does here.
+        return Outcome({"collapsed": str(error), "seconds": time.perf_counter() - started})
     seconds = time.perf_counter() - started
     found = score(model, truth)
     numbers = {

@@ -36,6 +36,10 @@ class LearningDivergedError(LapwingError):
         self.models: list[Any] = []
 
 
+class NetworkCollapsedError(LapwingError):
+    """The network's outputs depend on each other: they span fewer directions than components were asked for."""
+
+
 # Called with the state after each chunk: numbers to report, and whether to stop.
 Inspect = Callable[[TrainState], tuple[dict[str, float], bool]]
 

@@ -28,7 +28,7 @@ from lapwing.spectral.noise import sampling_angles
 from lapwing.spectral.operators import Operator, operator_from_trajectories
 from lapwing.training.answer import Reading, bootstrap_errors, read_forms, unresolved_angles, with_canonical_signs
 from lapwing.training.config import LearnConfig
-from lapwing.training.engine import Inspect, spread_over_devices
+from lapwing.training.engine import Inspect, NetworkCollapsedError, spread_over_devices
 from lapwing.training.forms import Forms, Judge, PairJudge, TableJudge
 from lapwing.training.step import Program, TrainState, make_program
 from lapwing.trajectories.container import Trajectories
@@ -130,7 +130,7 @@ class Job:
         reading = with_canonical_signs(self._read(forms, order), self.judge.sample(self._encode(encoder)))
         found, dim = len(reading.mu), self.config.dim
         if found < dim:
-            raise LapwingError(
+            raise NetworkCollapsedError(
                 f"the network collapsed to {found} independent components of the {dim} asked for; "
                 "train longer, or ask for fewer"
             )
