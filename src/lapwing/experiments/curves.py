@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lapwing.evaluation.statistics import confidence_band, mean_and_std
 from lapwing.studies.artefact import Plan
@@ -53,9 +52,7 @@ def panel(
 def best_method(results: Results, name: str, world: str, methods: Sequence[str]) -> str | None:
     """The method whose final number is largest on average."""
     finals = {method: results.values(name, world, method) for method in methods}
-    means = {
-        method: float(np.mean(values)) for method, values in finals.items() if len(values) and np.isfinite(values).all()
-    }
+    means = {method: float(np.mean(values)) for method, values in finals.items() if len(values)}
     return max(means, key=lambda method: means[method]) if means else None
 
 
@@ -67,17 +64,17 @@ def final_table(
     best = {world: best_method(results, name, world, methods) for world in worlds}
     rows: list[tuple[Cell | str, ...]] = []
     for method in methods:
-        cells = [_final_cell(results.values(name, world, method), best[world] == method) for world in worlds]
+        cells = [_final_cell(results, name, world, method, best[world] == method) for world in worlds]
         rows.append((method, *cells))
     return Table(key, title, ("method", *worlds), tuple(rows), (*notes, plan.layouts_note))
 
 
-def _final_cell(values: NDArray[np.float64], bold: bool) -> Cell | str:
+def _final_cell(results: Results, name: str, world: str, method: str, bold: bool) -> Cell | str:
     """Mean (standard deviation) of the runs that have a number; those that collapsed have none."""
-    known = values[np.isfinite(values)]
-    if len(values) and not len(known):
+    values = results.values(name, world, method)
+    lost = len(results.select(world, method)) - len(values)
+    if lost and not len(values):
         return "collapsed"
-    found = mean_and_std(known)
+    found = mean_and_std(values)
     cell = mean_std_cell(found.mean, found.std, bold=bold)
-    lost = len(values) - len(known)
     return Cell(f"{cell.text}, {lost} collapsed", cell.bold) if lost else cell

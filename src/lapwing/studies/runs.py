@@ -95,9 +95,9 @@ class Results:
         ]
 
     def values(self, name: str, world: str | None = None, method: str | None = None) -> NDArray[np.float64]:
-        """One final number of each of them, (runs,) or (runs, d); None counts as NaN."""
+        """One final number of each of them that has it, (runs,) or (runs, d); None inside a list is NaN."""
         rows = [one.numbers.get(name) for one in self.select(world, method)]
-        return np.array([_floats(row) for row in rows], dtype=np.float64)
+        return np.array([_floats(row) for row in rows if row is not None], dtype=np.float64)
 
     def curves(self, name: str, world: str, method: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(points,) steps and (runs, points) values of a column of the histories, as far as the shortest reaches."""
