@@ -87,7 +87,14 @@ def table(plan: Plan, results: Results) -> list[Table]:
 def pictures(plan: Plan, results: Results) -> list[Picture]:
     """Similarity over training, exact above sampled."""
     panels = tuple(
-        panel(results, "cosine", place.label, [_label(kind, label) for label in DISCOUNTS], f"{place.label}, {kind}")
+        panel(
+            results,
+            "cosine",
+            place.label,
+            [_label(kind, label) for label in DISCOUNTS],
+            f"{place.label}, {kind}",
+            labels=tuple(DISCOUNTS),
+        )
         for kind in KINDS
         for place in plan.places
     )

@@ -64,7 +64,7 @@ def table(plan: Plan, results: Results) -> list[Table]:
     notes = (
         f"{FIFTY} components, default preset with {plan.scale.steps:,} steps, {plan.scale.transitions:,} transitions, "
         f"{plan.scale.seeds} seed(s). Clusters within 1e-6 from the operator, 1 % from data. Seconds of one run from "
-        "data on one core.",
+        "data with one thread, beside whatever else the machine did.",
         plan.layouts_note,
     )
     return [Table("many-components", plan.title, columns, tuple(rows), notes)]
