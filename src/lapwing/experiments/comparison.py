@@ -168,7 +168,8 @@ def _beside_the_paper(plan: Plan, results: Results, ours: str, observation: str)
     notes = (
         "Eigenspaces: cosines of principal angles, clusters of eigenvalues within 1 %. The paper's metric: component "
         "by component, whole eigenspaces only where eigenvalues repeat exactly. Counting: transitions of the same data "
-        "counted and diagonalised, the limit of any method. Seconds of one run with one thread, beside whatever else the machine did.",
+        "counted and diagonalised, the limit of any method. Seconds of one run with one thread, beside whatever else "
+        "the machine did.",
         plan.layouts_note,
     )
     return Table("beside-the-paper", f"{plan.title}: {ours} beside the paper", columns, tuple(rows), notes)
