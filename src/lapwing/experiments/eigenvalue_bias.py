@@ -8,7 +8,7 @@ from lapwing.experiments.methods import ALLO_DEFAULT, ALLO_PAPER, allo_settings,
 from lapwing.experiments.published import published_eigenvalues
 from lapwing.studies.artefact import Artefact, Plan, Scale, Spec
 from lapwing.studies.pictures import Bars, Picture
-from lapwing.studies.places import Place
+from lapwing.studies.places import TWELVE_WORLDS, Place
 from lapwing.studies.runs import Results, Run
 from lapwing.studies.tables import Table, percent
 from lapwing.trajectories.collect import DEFAULT_EPISODE_LENGTH
@@ -127,8 +127,8 @@ def _explained_table() -> Table:
     rows = [(world, *(percent(value, 2) for value in explained(world))) for world in TWELVE_WORLDS]
     columns = ("Env", "printed against the truth", "against cut gaps", "against cut gaps and glued episodes")
     notes = (
-        "No training and no layouts: the paper's printed ALLO eigenvalues (its Table 3) against what its sampler should "
-        f"see of the printed true ones, {TRUNCATED}, and that with the {GLUING_ADDS:.6f} that episodes glued every "
+        "No training and no layouts: the paper's printed ALLO eigenvalues (its Table 3) against what its sampler "
+        f"should see of the true ones, {TRUNCATED}, and that with the {GLUING_ADDS:.6f} that episodes glued every "
         f"{CHUNK:,} states add. Mean relative deviations over eigenvalues above 0.0005.",
     )
     return Table("explained", "How much of the printed errors two biases explain", columns, tuple(rows), notes)
