@@ -13,7 +13,7 @@ from lapwing.plots.figures import save_figure
 from lapwing.plots.studies import picture_figure
 from lapwing.studies.artefact import Artefact, Plan, make_plan
 from lapwing.studies.executors import make_executor
-from lapwing.studies.runs import Results
+from lapwing.studies.runs import Results, Run
 from lapwing.studies.store import RunStore
 from lapwing.studies.study import Failure, Progress, carry_out, failures, pending
 from lapwing.studies.tables import Table
@@ -98,13 +98,14 @@ def reproduce(
         return Reproduction(plan, [], failed, results, [])
     tables = artefact.table(plan, results)
     command = _command(name, full, seeds, steps, worlds, layouts)
-    files = _write(artefact, plan, results, tables, failed, store, Path(pages or Path(out) / name), command)
+    files = _write(artefact, plan, runs, results, tables, failed, store, Path(pages or Path(out) / name), command)
     return Reproduction(plan, tables, failed, results, files)
 
 
 def _write(
     artefact: Artefact,
     plan: Plan,
+    runs: list[Run],
     results: Results,
     tables: list[Table],
     failed: list[Failure],
@@ -121,7 +122,7 @@ def _write(
         stem = f"{name}-{picture.name}" if picture.name != name else name
         written += [save_figure(figure, folder / f"{stem}.{kind}") for kind in ("png", "pdf")]
         figures.append((f"{stem}.png", picture.description or picture.title.replace("\n", " ")))
-    page = _page(plan, results, tables, figures, failed, store, command)
+    page = _page(plan, runs, results, tables, figures, failed, store, command)
     written.insert(0, _write_text(folder / f"{name}.md", page))
     written.append(_write_text(folder / f"{name}.tex", "\n\n".join(table.latex() for table in tables) + "\n"))
     content = {"artefact": name, "command": command, "tables": {table.name: table.records() for table in tables}}
@@ -131,6 +132,7 @@ def _write(
 
 def _page(
     plan: Plan,
+    runs: list[Run],
     results: Results,
     tables: list[Table],
     figures: list[tuple[str, str]],
@@ -144,13 +146,15 @@ def _page(
     dates = sorted(store.date(run)[:10] for run in finished)
     when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
     distinct = {run.key: run for run in finished}
+    planned = len({run.key for run in runs})
+    counted = f"{planned} runs" if len(distinct) == planned else f"only {len(distinct)} of {planned} runs finished"
     seconds = sum(store.seconds(run) for run in distinct.values())
     made = [f"{name} {version}" for name, version in store.versions(finished[0]).items()]
     lines = [
         f"# {plan.title}",
         "",
         f"{spec.paper + ' of the paper' if spec.paper else 'A study of our own'}. Made with `{command}` on {when}: "
-        f"{len(distinct)} runs, {seconds / 60:.1f} minutes of one core in all ({', '.join(made)}).",
+        f"{counted}, {seconds / 60:.1f} minutes of one core in all ({', '.join(made)}).",
         "",
     ]
     for table in tables:

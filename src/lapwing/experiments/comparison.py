@@ -131,7 +131,7 @@ def _beside_the_paper(plan: Plan, results: Results, ours: str, observation: str)
         low, high = bootstrap_interval(subspace)
         own_metric = mean_and_std(results.values("cosine", place.label, ours))
         counted, counted_own = (
-            float(np.mean(results.values(f"counting_{name}", place.label, ours)))
+            mean_and_std(results.values(f"counting_{name}", place.label, ours)).mean
             for name in ("subspace_cosine", "cosine")
         )
         published = _published(place, observation)
@@ -142,14 +142,14 @@ def _beside_the_paper(plan: Plan, results: Results, ours: str, observation: str)
                 place.label,
                 mean_std_cell(here.mean, here.std),
                 f"{number(low, 4)} to {number(high, 4)}",
-                number(float(subspace.min(initial=np.inf)), 4),
+                number(float(subspace.min()) if len(subspace) else None, 4),
                 mean_std_cell(own_metric.mean, own_metric.std),
                 number(counted, 4),
                 number(counted_own, 4),
                 number(theirs, 4),
-                "–" if theirs is None else f"{here.mean - theirs:+.4f}",
-                "–" if theirs is None else f"{own_metric.mean - theirs:+.4f}",
-                number(float(np.mean(results.values("seconds", place.label, ours))), 0),
+                _signed(here.mean, theirs),
+                _signed(own_metric.mean, theirs),
+                number(mean_and_std(results.values("seconds", place.label, ours)).mean, 0),
             )
         )
     columns = (
@@ -173,6 +173,10 @@ def _beside_the_paper(plan: Plan, results: Results, ours: str, observation: str)
         plan.layouts_note,
     )
     return Table("beside-the-paper", f"{plan.title}: {ours} beside the paper", columns, tuple(rows), notes)
+
+
+def _signed(value: float, other: float | None) -> str:
+    return "–" if other is None or np.isnan(value) else f"{value - other:+.4f}"
 
 
 def _aggregates(plan: Plan, results: Results, methods: tuple[str, ...]) -> Table:

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from lapwing.evaluation.statistics import mean_and_std
 from lapwing.experiments.curves import panel
 from lapwing.experiments.methods import allo_settings, exact_run, over_places, paper_run
 from lapwing.studies.artefact import Artefact, Plan, Scale, Spec
@@ -75,7 +76,7 @@ def table(plan: Plan, results: Results) -> list[Table]:
                 number(min(after, default=np.nan), 4),
                 number(min(ends[1:], default=np.nan), 4),
                 "–" if np.isnan(recovered) else f"{recovered:+.4f}",
-                number(float(np.mean(results.values("counting_subspace_cosine", place.label, METHOD))), 4),
+                number(mean_and_std(results.values("counting_subspace_cosine", place.label, METHOD)).mean, 4),
             )
         )
     columns = (

@@ -124,8 +124,9 @@ def _add_legend(figure: Figure, picture: Picture) -> None:
             # Which line is highlighted differs from panel to panel.
             line.set_linewidth(1.5)
         return
-    for ax in figure.axes[: len(picture.panels)]:
-        ax.legend(fontsize=6.5, frameon=False)
+    for ax, panel in zip(figure.axes, picture.panels, strict=False):
+        if isinstance(panel, Curves) and panel.lines:
+            ax.legend(fontsize=6.5, frameon=False)
 
 
 def _open_frame(ax: Axes) -> Axes:
