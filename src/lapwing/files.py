@@ -101,9 +101,10 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
 
 
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> Path:
-    """Write rows as CSV atomically; the columns are those of the first row."""
+    """Write rows as CSV atomically; a column that a row lacks is left empty there."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
     with replaced_file(path) as temporary, temporary.open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, fieldnames=list(rows[0]))
+        writer = csv.DictWriter(stream, fieldnames=names, restval="")
         writer.writeheader()
         writer.writerows(rows)
     return path

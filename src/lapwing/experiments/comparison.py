@@ -66,7 +66,8 @@ def _test(results: Results, place: Place, component: int | None = None) -> Welch
 
 
 def _component_bars(results: Results, place: Place) -> Bars:
-    count = results.values("cosines", place.label, ALLO_PAPER).shape[1]
+    samples = [results.values("cosines", place.label, method) for method in (ALLO_PAPER, GGDO_PAPER)]
+    count = max(sample.shape[1] if len(sample) else 0 for sample in samples)
     tests = [_test(results, place, component) for component in range(count)]
     return difference_bars(place.label, [str(component + 1) for component in range(count)], tests)
 

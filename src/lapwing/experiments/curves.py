@@ -26,6 +26,8 @@ def band(
     steps, values = results.curves(name, world, method)
     if not len(steps):
         return Line(label or method, np.zeros(0), np.zeros(0))
+    known = np.isfinite(values).all(axis=0)
+    steps, values = steps[known], values[:, known]
     mean, low, high = confidence_band(values)
     if len(values) < FEWEST_FOR_BANDS:
         low, high = values.min(axis=0), values.max(axis=0)

@@ -74,7 +74,8 @@ def table(plan: Plan, results: Results) -> list[Table]:
         cells = []
         for place in plan.places:
             steps, last = steps_to(results, place.label, method)
-            cells.append(f"never ({number(last, 3)})" if np.isnan(steps) else f"{steps:,.0f} ({number(last, 4)})")
+            reached = f"never ({number(last, 3)})" if np.isnan(steps) else f"{steps:,.0f} ({number(last, 4)})"
+            cells.append("–" if np.isnan(last) else reached)
         rows.append((method, *cells))
     notes = (
         f"Steps until the subspace cosine first reaches {WANTED:g}, in brackets its value after {plan.scale.steps:,} "

@@ -33,7 +33,7 @@ SPEC = Spec(
 
 
 def _every(plan: Plan) -> int:
-    return FULL_EVERY if plan.is_full else max(1, plan.scale.steps // QUICK_CYCLES)
+    return FULL_EVERY if plan.is_full else max(2, plan.scale.steps // QUICK_CYCLES)
 
 
 def runs(plan: Plan) -> list[Run]:

@@ -52,7 +52,7 @@ def table(plan: Plan, results: Results) -> list[Table]:
     for place in plan.places:
         truth = solve(place.world, max(COMPONENTS) + 1).transform(_grid(place).observations())
         for method in ("exact", ALLO, GGDO):
-            found = None if method == "exact" else results.select(place.label, method)[:1]
+            found = None if method == "exact" else results.with_array("components", place.label, method)[:1]
             if found == []:
                 continue
             values = truth if found is None else found[0].outcome.arrays["components"]
@@ -71,7 +71,7 @@ def pictures(plan: Plan, results: Results) -> list[Picture]:
     panels = []
     for place in plan.places:
         for method in (ALLO, GGDO):
-            for one in results.select(place.label, method)[:1]:
+            for one in results.with_array("components", place.label, method)[:1]:
                 for i in COMPONENTS:
                     values = np.asarray(one.outcome.arrays["components"][:, i], dtype=np.float64)
                     found = _extrema(place, values)

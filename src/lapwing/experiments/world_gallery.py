@@ -42,7 +42,7 @@ def table(plan: Plan, results: Results) -> list[Table]:
     """How good the vectors in the picture are."""
     rows = []
     for place in plan.places:
-        for one in results.select(place.label, _method(plan))[:1]:
+        for one in results.with_array("components", place.label, _method(plan))[:1]:
             numbers = one.numbers
             states = f"{len(one.outcome.arrays['components']):,}"
             cells = [number(numbers[key][SECOND], 4) for key in ("cosines", "true_eigenvalues", "eigenvalues")]
@@ -55,7 +55,7 @@ def pictures(plan: Plan, results: Results) -> list[Picture]:
     """Figure 6, of which Figure 2 is a part."""
     panels = []
     for place in plan.places:
-        for one in results.select(place.label, _method(plan))[:1]:
+        for one in results.with_array("components", place.label, _method(plan))[:1]:
             values = np.asarray(one.outcome.arrays["components"][:, SECOND], dtype=np.float64)
             panels.append(Field(f"{place.label}\n{len(values):,} states", place.world, values))
     words = "Worlds with each cell coloured by the second eigenvector, blue to red through white at zero."

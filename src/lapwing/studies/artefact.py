@@ -67,7 +67,9 @@ class Plan:
             (now.transitions, full.transitions, "transition"),
         )
         smaller = [f"{one:,} {word}{'s' if one != 1 else ''} of {whole:,}" for one, whole, word in pairs if one < whole]
-        return f"{self.spec.title} (quick: {', '.join(smaller)})" if smaller else self.spec.title
+        if smaller:
+            return f"{self.spec.title} (quick: {', '.join(smaller)})"
+        return self.spec.title if self.is_full else f"{self.spec.title} (quick)"
 
     @property
     def layouts_note(self) -> str:

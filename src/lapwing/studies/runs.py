@@ -94,6 +94,10 @@ class Results:
             if (world is None or one.run.world_label == world) and (method is None or one.run.method == method)
         ]
 
+    def with_array(self, name: str, world: str | None = None, method: str | None = None) -> list[Finished]:
+        """Those of them that have an array of this name; runs that collapsed have none."""
+        return [one for one in self.select(world, method) if name in one.outcome.arrays]
+
     def values(self, name: str, world: str | None = None, method: str | None = None) -> NDArray[np.float64]:
         """One final number of each of them that has it, (runs,) or (runs, d); None inside a list is NaN."""
         rows = [one.numbers.get(name) for one in self.select(world, method)]

@@ -2,6 +2,7 @@
 
 import csv
 import importlib.metadata
+import json
 import math
 import platform
 from datetime import UTC, datetime
@@ -47,12 +48,18 @@ class RunStore:
     def write(self, run: Run, outcome: Outcome, seconds: float) -> None:
         """Keep a finished run: arrays and metrics first, the manifest that makes them valid last."""
         folder = self.folder(run)
+        content = {"numbers": outcome.numbers, "arrays": sorted(outcome.arrays), "seconds": seconds}
+        try:
+            json.dumps(content, allow_nan=False)
+        except ValueError as error:
+            raise LapwingError(f"the run gave numbers that are not finite ({error})") from error
+        # What was there is no longer valid once its parts are replaced.
+        (folder / MANIFEST).unlink(missing_ok=True)
         for name, array in outcome.arrays.items():
             with replaced_file(folder / f"{name}.npy") as temporary, temporary.open("wb") as stream:
                 np.save(stream, np.ascontiguousarray(array), allow_pickle=False)
         if outcome.history:
             write_csv(folder / METRICS, outcome.history)
-        content = {"numbers": outcome.numbers, "arrays": sorted(outcome.arrays), "seconds": seconds}
         write_json(folder / MANIFEST, {**_head(run, DONE), **content, "history": bool(outcome.history)})
 
     def write_failure(self, run: Run, error: str, seconds: float) -> None:
@@ -83,8 +90,10 @@ class RunStore:
         try:
             arrays = {str(name): read_array(folder / f"{Path(name).name}.npy") for name in manifest["arrays"]}
             history = _read_rows(folder / METRICS) if manifest["history"] else []
+            if manifest["history"] and not history:
+                raise ValueError(f"{METRICS} is empty")
             return Finished(run, Outcome(dict(manifest["numbers"]), history, arrays))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, csv.Error) as error:
             if isinstance(error, LapwingError):
                 raise
             raise LapwingError(f"{folder} is damaged ({error}); delete it, and the run is made again") from error
@@ -113,7 +122,7 @@ def _read_rows(path: Path) -> list[Row]:
     try:
         with path.open(newline="") as stream:
             return [
-                {name: float(value) if value else math.nan for name, value in row.items()}
+                {name: math.nan if value == "" else float(value) for name, value in row.items()}
                 for row in csv.DictReader(stream)
             ]
     except OSError as error:

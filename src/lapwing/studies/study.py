@@ -5,6 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import NamedTuple
 
+from lapwing.errors import LapwingError
 from lapwing.studies.executors import Executor, Timed
 from lapwing.studies.runs import Run
 from lapwing.studies.store import DONE, FAILED, MISSING, RunStore
@@ -84,11 +85,16 @@ def _keep(run: Run, future: "Future[Timed]", store: RunStore, waited: float) -> 
     error = future.exception()
     if error is None:
         outcome, seconds = future.result()
-        store.write(run, outcome, seconds)
-        return DONE
+        try:
+            store.write(run, outcome, seconds)
+            return DONE
+        except LapwingError as refused:
+            error = refused
+    # Ray wraps what a run raised, with a traceback full of this machine's paths.
+    error = getattr(error, "cause", None) or error
     name = type(error).__name__
     words = "the worker was killed" if name == "BrokenProcessPool" else f"{name}: {error}"
-    store.write_failure(run, words, waited)
+    store.write_failure(run, " ".join(words.split()), waited)
     return FAILED
 
 

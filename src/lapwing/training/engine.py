@@ -35,6 +35,10 @@ class LearningDivergedError(LapwingError):
         self.history = history
         self.models: list[Any] = []
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Its words alone travel between processes: the state and the models would not survive it."""
+        return LapwingError, (str(self),)
+
 
 class NetworkCollapsedError(LapwingError):
     """The network's outputs depend on each other: they span fewer directions than components were asked for."""
