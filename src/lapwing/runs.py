@@ -1,18 +1,58 @@
-"""A run directory: the representation, its spectrum and pictures, and for learning the configuration and metrics."""
+"""A run directory: the representation, its spectrum and pictures, what it was made from, and how."""
 
+import platform
+import warnings
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from lapwing.definitions import one_step, successor
+from lapwing.encoders.lookup import LookupEncoder
+from lapwing.environments.box import BoxWorld
 from lapwing.environments.descriptions import world_from_description
-from lapwing.errors import LapwingError
-from lapwing.files import read_manifest, write_csv, write_json
+from lapwing.errors import LapwingError, LapwingWarning
+from lapwing.evaluation.score import Score
+from lapwing.exact import solve
+from lapwing.files import read_manifest, replaced_file, write_csv, write_json
 from lapwing.plots.curves import curves_figure
 from lapwing.plots.figures import eigenvector_figure, save_figure, spectrum_figure
 from lapwing.representation import FORMAT, MANIFEST, VERSION, WEIGHTS, LaplacianRepresentation
+from lapwing.spectral.operators import Operator
+from lapwing.trajectories.audit import audit
+from lapwing.trajectories.container import Trajectories
 
-# What a run directory may hold besides the representation itself.
-RUN_FILES = {"spectrum.csv", "config.json", "metrics.csv", "curves.png", "spectrum.png", "eigenvectors.png"}
+# What a run directory may hold besides the representation itself; the page is written by ``lapwing report``.
+RUN_FILES = {
+    "spectrum.csv",
+    "config.json",
+    "metrics.csv",
+    "audit.json",
+    "scores.json",
+    "made.json",
+    "observations.npy",
+    "curves.png",
+    "spectrum.png",
+    "eigenvectors.png",
+    "curves.pdf",
+    "spectrum.pdf",
+    "eigenvectors.pdf",
+    "report.html",
+}
+
+PACKAGES = ("lapwing", "jax", "numpy", "scipy", "equinox", "optax")
+
+# Per-state lists stay readable JSON; a longer table is summed up by the audit alone.
+MAX_VISITS = 20_000
+MAX_LENGTHS = 64
+LENGTH_BINS = 30
+VISIT_CELLS = 40
+MAX_OBSERVATIONS = 4_000
+MAX_OBSERVATION_BYTES = 8 << 20
 
 
 def refuse_foreign(out: Path) -> None:
@@ -25,14 +65,39 @@ def refuse_foreign(out: Path) -> None:
         read_manifest(out / MANIFEST, FORMAT, VERSION)
 
 
-def write_run(model: LaplacianRepresentation, out: Path) -> list[Path]:
-    """Write everything there is to say about a representation; the files written, pictures last."""
+def write_run(
+    model: LaplacianRepresentation,
+    out: Path,
+    *,
+    data: Trajectories | Operator | None = None,
+    scores: Mapping[str, Score] | None = None,
+    command: Sequence[str] | None = None,
+) -> list[Path]:
+    """Write everything there is to say about a representation; the files written, pictures last.
+
+    Args:
+        model: what was solved or learned.
+        out: the folder.
+        data: what it was made from; its audit is kept, and the counting estimate of the eigenvalues.
+        scores: against a truth, by name: ``learned``, ``counting``; only the first word of a name counts.
+        command: the words typed, as they were typed.
+    """
     model.save(out)
     written = [out / MANIFEST, out / WEIGHTS, write_csv(out / "spectrum.csv", spectrum_rows(model))]
     history = model.metadata.get("history")
-    if "config" in model.metadata:
-        write_json(out / "config.json", {"preset": model.metadata.get("preset"), **model.metadata["config"]})
-        written.append(out / "config.json")
+    records = {
+        "config.json": _config_record(model),
+        "audit.json": audit_record(data) if isinstance(data, Trajectories) else None,
+        "scores.json": scores_record(model, data, scores or {}),
+        "made.json": made_record(model, command),
+    }
+    for name, record in records.items():
+        if record is not None:
+            write_json(out / name, record)
+            written.append(out / name)
+    observations = _observations_to_keep(model, data)
+    if observations is not None:
+        written.append(_write_array(out / "observations.npy", observations))
     if history:
         written.append(write_csv(out / "metrics.csv", history))
         written.append(save_figure(curves_figure(model), out / "curves.png"))
@@ -62,3 +127,94 @@ def spectrum_rows(model: LaplacianRepresentation) -> list[dict[str, Any]]:
         }
         for number in range(model.dim)
     ]
+
+
+def audit_record(data: Trajectories) -> dict[str, Any]:
+    """The audit, how often each state was visited, and how long episodes were.
+
+    ``visits`` goes with ``visits_of``: "states" of a grid world, "cells" of a raster over a box's first two axes (of
+    shape ``visits_shape``), "rows" of the table of observations; both are None where nothing can be counted.
+    """
+    lengths, counts = np.unique(data.lengths, return_counts=True)
+    if len(lengths) > MAX_LENGTHS:
+        counts, edges = np.histogram(data.lengths, bins=LENGTH_BINS)
+        episode_lengths = {"edges": edges.tolist(), "counts": counts.tolist()}
+    else:
+        episode_lengths = {"lengths": lengths.tolist(), "counts": counts.tolist()}
+    return {**audit(data).as_dict(), "episode_lengths": episode_lengths, **_visits(data)}
+
+
+def scores_record(
+    model: LaplacianRepresentation, data: Trajectories | Operator | None, scores: Mapping[str, Score]
+) -> dict[str, Any] | None:
+    """Scores by the first word of their name, and eigenvalues by counting the same data, in the model's definition."""
+    record: dict[str, Any] = {name.split()[0]: found.as_dict() for name, found in scores.items()}
+    if isinstance(data, Trajectories) and data.has_table and model.metadata.get("method") != "solve":
+        counted = _counted_eigenvalues(model, data)
+        if counted is not None:
+            record["counting_eigenvalues"] = {"definition": str(model.definition), "values": counted.tolist()}
+    return record or None
+
+
+def made_record(model: LaplacianRepresentation, command: Sequence[str] | None) -> dict[str, Any]:
+    """The command as typed, versions, the date, and what the model says of seed and time."""
+    return {
+        "command": None if command is None else list(command),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        **{name: model.metadata.get(name) for name in ("seconds", "steps", "seed", "preset")},
+    }
+
+
+def _config_record(model: LaplacianRepresentation) -> dict[str, Any] | None:
+    if "config" not in model.metadata:
+        return None
+    return {"preset": model.metadata.get("preset"), **model.metadata["config"]}
+
+
+def _visits(data: Trajectories) -> dict[str, Any]:
+    world = world_from_description(data.metadata.get("world"))
+    if isinstance(world, BoxWorld) and len(data.observations.shape) == 2:
+        axes = min(world.dimension, 2)
+        rows = np.asarray(data.observations[:, :axes], dtype=np.float64)
+        seen = None if data.ids is None else data.visits()
+        found = np.histogramdd(rows, bins=VISIT_CELLS, range=[(-0.5, 0.5)] * axes, weights=seen)[0].astype(int)
+        shape = [VISIT_CELLS if axes > 1 else 1, VISIT_CELLS]
+        return {"visits_of": "cells", "visits_shape": shape, "visits": found.ravel().tolist()}
+    if not data.has_table or len(data.observations) > MAX_VISITS:
+        return {"visits_of": None, "visits": None}
+    visits = data.visits()
+    if world is None or isinstance(world, BoxWorld):
+        return {"visits_of": "rows", "visits": visits.tolist()}
+    # The table holds what was seen, in the order it was seen; the world counts its own states.
+    lookup = LookupEncoder(np.asarray(data.observations), np.zeros((len(visits), 1)), visits / visits.sum())
+    numbers = lookup.numbers_of(world.observations())
+    return {"visits_of": "states", "visits": np.where(numbers >= 0, visits[numbers], 0).tolist()}
+
+
+def _counted_eigenvalues(model: LaplacianRepresentation, data: Trajectories) -> NDArray[np.float64] | None:
+    """What counting and diagonalising the same data reads, as far as it can; None where it cannot."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LapwingWarning)
+            return solve(data, model.dim).eigenvalues_in(model.definition)
+    except LapwingError:
+        return None
+
+
+def _observations_to_keep(model: LaplacianRepresentation, data: Trajectories | Operator | None) -> NDArray[Any] | None:
+    """Observations to show a network on, spread over the data; None where the model or its world has its own."""
+    has_own = isinstance(model.encoder, LookupEncoder) or world_from_description(model.metadata.get("world"))
+    if data is None or has_own:
+        return None
+    observations = data.observations
+    size = max(1, observations[:1].nbytes)
+    wanted = min(len(observations), MAX_OBSERVATIONS, max(1, MAX_OBSERVATION_BYTES // size))
+    rows = np.linspace(0, len(observations) - 1, wanted).astype(np.int64)
+    return np.asarray(observations[rows])
+
+
+def _write_array(path: Path, array: NDArray[Any]) -> Path:
+    with replaced_file(path) as temporary, temporary.open("wb") as stream:
+        np.save(stream, array, allow_pickle=False)
+    return path

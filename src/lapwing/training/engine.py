@@ -110,5 +110,8 @@ def history_rows(history: list[Report]) -> list[dict[str, float]]:
     rows = []
     for line in history:
         scalars = {name: float(np.mean(getattr(line.metrics, name))) for name in Metrics._fields if name != "readings"}
-        rows.append({"step": float(line.step), **scalars, **line.extra})
+        readings = np.asarray(line.metrics.readings)
+        means = readings.reshape(-1, readings.shape[-1]).mean(axis=0)
+        duals = {f"reading_{i + 1}": float(value) for i, value in enumerate(means)}
+        rows.append({"step": float(line.step), **scalars, **line.extra, **duals})
     return rows

@@ -1,0 +1,143 @@
+"""One self-contained HTML page for a run, or for several side by side; opens without a network."""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateNotFound
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
+
+from lapwing import __version__
+from lapwing.errors import LapwingError
+from lapwing.files import replaced_file
+from lapwing.report.charts import compared_curves, spectra_figure
+from lapwing.report.content import RunContent, content_of
+from lapwing.report.sources import read_runs
+
+MAX_RUNS = 24
+
+# What each panel of learning curves shows; also said to those who do not see it.
+CURVE_TITLES = {
+    "similarity": "Similarity to the exact answer",
+    "angle": "Largest angle, judged without a truth",
+    "loss": "Loss and its terms",
+    "constraints": "Constraint error and barrier",
+    "duals": "Duals",
+}
+
+
+def write_report(runs: Sequence[Path], out: Path) -> Path:
+    """Write one page for one run, or a comparison of several, from their files alone.
+
+    Args:
+        runs: folders that ``lapwing learn`` or ``solve`` wrote.
+        out: the page, e.g. ``report.html``; the folder's ``report.html`` where ``out`` is a folder.
+    """
+    folders = [Path(run) for run in runs]
+    if len(folders) > MAX_RUNS:
+        raise LapwingError(f"{len(folders)} runs are too many for one page; compare at most {MAX_RUNS}")
+    page = out / "report.html" if out.is_dir() else out
+    text = render([content_of(run) for run in read_runs(folders)])
+    with replaced_file(page) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return page
+
+
+def render(contents: Sequence[RunContent]) -> str:
+    """The page as text."""
+    several = len(contents) > 1
+    names = list(dict.fromkeys(content.run.name for content in contents))
+    data: dict[str, Any] = {
+        "runs": [content.arrays for content in contents],
+        "figures": _compared_figures(contents) if several else contents[0].figures,
+    }
+    return (
+        environment()
+        .get_template("comparison.html" if several else "run.html")
+        .render(
+            title=", ".join(names) + (f": {len(contents)} runs" if several else ""),
+            contents=contents,
+            content=contents[0],
+            definitions=list(dict.fromkeys(str(content.run.model.definition) for content in contents)),
+            differing=_differing(contents),
+            figures=data["figures"],
+            curve_titles=CURVE_TITLES,
+            data=as_script(data),
+            plotly=Markup(get_plotlyjs()),
+            styles=Markup(_resource("page.css")),
+            scripts=[Markup(_resource(name)) for name in ("drawing.js", "explore.js", "page.js")],
+            version=__version__,
+        )
+    )
+
+
+def as_script(data: Any) -> Markup:
+    """JSON that is safe inside a script element: no character in it can end the element or begin another."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+@cache
+def environment() -> Environment:
+    """Templates of this package; everything that is put into them is escaped unless marked as safe."""
+    made = Environment(
+        loader=_Templates(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    made.filters["number"] = _number
+    made.filters["exactly"] = _exactly
+    return made
+
+
+class _Templates(BaseLoader):
+    """Templates from the package's own files, wherever it is installed."""
+
+    def get_source(self, environment: Environment, template: str) -> tuple[str, None, None]:
+        try:
+            return _resource(template), None, None
+        except OSError as error:
+            raise TemplateNotFound(template) from error
+
+
+def _resource(name: str) -> str:
+    return files("lapwing.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _number(value: float | None, digits: int = 4, places: int | None = None) -> str:
+    """A number to read, by significant digits or by decimal places; what is not known is a dash."""
+    if value is None:
+        return "–"
+    if places is not None:
+        return f"{value:.{places}f}"
+    # Rounding of a solver, not an eigenvalue.
+    return f"{0.0 if abs(value) < 1e-12 else value:.{digits}g}"
+
+
+def _exactly(value: float | None) -> str:
+    """A number as it is in the files, for machines that read the page."""
+    return "" if value is None else repr(float(value))
+
+
+def _compared_figures(contents: Sequence[RunContent]) -> dict[str, Any]:
+    """Spectra of each definition, and learning curves with one line per run."""
+    figures: dict[str, Any] = {}
+    by_definition: dict[str, list[RunContent]] = {}
+    for content in contents:
+        by_definition.setdefault(str(content.run.model.definition), []).append(content)
+    for number, (definition, members) in enumerate(by_definition.items()):
+        spectra = [(content.run.label, content.components) for content in members]
+        figures[f"spectrum-{number}"] = spectra_figure(spectra, definition)
+    return figures | compared_curves([content.run for content in contents])
+
+
+def _differing(contents: Sequence[RunContent]) -> list[tuple[str, list[str]]]:
+    """Options and facts in which the runs differ, each with one entry per run."""
+    tables = [dict(content.facts) | dict(content.config) for content in contents]
+    names = dict.fromkeys(name for table in tables for name in table)
+    rows = [(name, [table.get(name, "–") for table in tables]) for name in names]
+    return [(name, row) for name, row in rows if len(set(row)) > 1]

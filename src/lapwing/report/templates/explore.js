@@ -1,0 +1,204 @@
+"use strict";
+// A chosen state: distances from it, states as a scatter, and where eigenoptions lead.
+const explored = { run: 0, state: 0, component: 1, sign: 1, axes: [1, 2, -1], colour: "scaled" };
+const element = id => document.getElementById(id);
+const current = () => DATA.runs[explored.run];
+const hasPicture = run => run.kind === "grid" || run.kind === "box";
+const indexes = new WeakMap();
+
+// Which state each pixel of the picture is, -1 at walls.
+function indexOf(run) {
+  if (!indexes.has(run)) {
+    const index = new Int32Array(run.rows * run.columns).fill(-1);
+    run.cells.forEach((cell, i) => { index[cell] = i; });
+    indexes.set(run, index);
+  }
+  return indexes.get(run);
+}
+
+function stateAt(run, row, column) {
+  return row < 0 || column < 0 || row >= run.rows || column >= run.columns ? -1 : indexOf(run)[row * run.columns + column];
+}
+
+function neighbours(run, i) {
+  const [row, column] = place(run, i);
+  return [[-1, 0], [0, 1], [1, 0], [0, -1]].map(([down, right]) => stateAt(run, row + down, column + right));
+}
+
+function representationDistances(run, from, scaled) {
+  const parts = [];
+  run.values.forEach((column, k) => {
+    if (!scaled) parts.push([column, 1]);
+    else if (k > 0 && run.slowness[k] > 1e-9) parts.push([column, 1 / run.slowness[k]]);
+  });
+  return run.values[0].map((_, i) => {
+    let sum = 0;
+    for (const [column, weight] of parts) {
+      if (column[i] === null || column[from] === null) return null;
+      sum += weight * (column[i] - column[from]) ** 2;
+    }
+    return Math.sqrt(sum);
+  });
+}
+
+// Fewest steps: breadth first on a grid; in a box a step goes along both axes at once.
+function trueSteps(run, from) {
+  if (!hasPicture(run)) return null;
+  if (run.kind === "box") {
+    const [row, column] = place(run, from);
+    return run.cells.map((_, i) => {
+      const [r, c] = place(run, i);
+      return Math.max(Math.ceil(Math.abs(r - row) / run.reach[0] - 1e-9), Math.ceil(Math.abs(c - column) / run.reach[1] - 1e-9));
+    });
+  }
+  const steps = new Array(run.count).fill(null), queue = [from];
+  steps[from] = 0;
+  for (let head = 0; head < queue.length; head++) {
+    for (const next of neighbours(run, queue[head])) {
+      if (next >= 0 && steps[next] === null) { steps[next] = steps[queue[head]] + 1; queue.push(next); }
+    }
+  }
+  return steps;
+}
+
+function ranks(values) {
+  const order = values.map((_, i) => i).sort((a, b) => values[a] - values[b]), found = new Array(values.length);
+  for (let start = 0; start < order.length;) {
+    let end = start;
+    while (end < order.length && values[order[end]] === values[order[start]]) end++;
+    for (let k = start; k < end; k++) found[order[k]] = (start + end - 1) / 2;
+    start = end;
+  }
+  return found;
+}
+
+// Spearman's rank correlation over the states both know, the chosen one left out.
+function rankCorrelation(a, b, from) {
+  const known = a.map((_, i) => i).filter(i => i !== from && a[i] !== null && b[i] !== null);
+  const [x, y] = [ranks(known.map(i => a[i])), ranks(known.map(i => b[i]))];
+  const mean = (known.length - 1) / 2;
+  let xy = 0, xx = 0, yy = 0;
+  x.forEach((value, i) => { xy += (value - mean) * (y[i] - mean); xx += (value - mean) ** 2; yy += (y[i] - mean) ** 2; });
+  return xx > 0 && yy > 0 ? xy / Math.sqrt(xx * yy) : null;
+}
+
+function measure(source) {
+  const run = current();
+  return source === "steps" ? trueSteps(run, explored.state) : representationDistances(run, explored.state, source === "scaled");
+}
+
+const largest = values => values.reduce((top, value) => (value !== null && value > top ? value : top), 0);
+
+BUILDERS.distance = figure => {
+  const run = current(), source = figure.dataset.source;
+  if (!hasPicture(run)) return null;
+  const values = measure(source);
+  const made = mapFigure(run, values, { scale: SEQUENTIAL, low: 0, high: largest(values) || 1, chosen: explored.state, format: source === "steps" ? "d" : ".3f" });
+  made.click = point => choose(stateAt(current(), point.y, point.x));
+  return made;
+};
+
+function colouring(run) {
+  if (explored.colour === "visits") return [run.visits, "visits", "Cividis", false];
+  if (explored.colour.startsWith("u")) {
+    const k = Number(explored.colour.slice(1));
+    return [run.values[k], `u<sub>${k + 1}</sub>`, DIVERGING, run.bounds[k]];
+  }
+  const titles = { plain: "distance", scaled: "scaled<br>distance", steps: "steps" };
+  return [measure(explored.colour), titles[explored.colour], SEQUENTIAL, false];
+}
+
+BUILDERS.scatter = figure => {
+  const run = current(), [x, y, z] = explored.axes, deep = z >= 0;
+  const [colour, title, scale, bound] = colouring(run);
+  const type = deep ? "scatter3d" : run.count > 4000 ? "scattergl" : "scatter";
+  const label = k => ({ text: `u<sub>${k + 1}</sub>` });
+  const at = i => [x, y, z].map(k => (k >= 0 ? run.values[k][i] : 0));
+  const marker = { size: deep ? 3.5 : run.count > 500 ? 6 : 9, color: colour, colorscale: scale, showscale: true, line: { width: deep ? 0 : 0.5, color: "rgba(120,120,120,.6)" }, colorbar: { title: { text: title }, thickness: 12, outlinewidth: 0 } };
+  if (bound) Object.assign(marker, { cmin: -bound, cmax: bound });
+  const [px, py, pz] = at(explored.state);
+  const text = run.values[0].map((_, i) => `state ${i}` + (hasPicture(run) ? `, row ${place(run, i)[0]}, column ${place(run, i)[1]}` : ""));
+  const traces = [
+    { type, x: run.values[x], y: run.values[y], mode: "markers", marker, text, hovertemplate: "%{text}<extra></extra>" },
+    { type, x: [px], y: [py], mode: "markers", marker: { size: deep ? 7 : 15, symbol: "circle-open", color: MARK, line: { width: 3, color: MARK } }, hoverinfo: "skip" },
+  ];
+  if (deep) { traces[0].z = run.values[z]; traces[1].z = [pz]; }
+  const layout = deep
+    ? { margin: { l: 0, r: 0, t: 0, b: 0 }, showlegend: false, dragmode: "orbit", uirevision: "keep", scene: { camera: { eye: { x: 1.3, y: 1.3, z: 0.8 } }, xaxis: { title: label(x) }, yaxis: { title: label(y) }, zaxis: { title: label(z) } } }
+    : { margin: { l: 56, r: 10, t: 10, b: 46 }, showlegend: false, hovermode: "closest", xaxis: { title: label(x), fixedrange: true }, yaxis: { title: label(y), fixedrange: true } };
+  return { data: traces, layout, click: point => { if (point.curveNumber === 0) choose(point.pointNumber); } };
+};
+
+// From each state the best of its neighbours and itself: -1 to 3 for none, up, right, down, left.
+function greedyMoves(run, values) {
+  return run.cells.map((_, i) => {
+    let best = values[i] === null ? -Infinity : values[i], move = -1;
+    neighbours(run, i).forEach((next, direction) => {
+      if (next >= 0 && values[next] !== null && values[next] > best) { best = values[next]; move = direction; }
+    });
+    return move;
+  });
+}
+
+function wayFrom(run, moves, start) {
+  const way = [start];
+  while (moves[way[way.length - 1]] >= 0 && way.length <= run.count) {
+    const last = way[way.length - 1];
+    way.push(neighbours(run, last)[moves[last]]);
+  }
+  return way;
+}
+
+BUILDERS.option = figure => {
+  const run = current();
+  if (!hasPicture(run) || !run[figure.dataset.source]) return null;
+  const values = run[figure.dataset.source][explored.component].map(value => (value === null ? null : explored.sign * value));
+  const bound = run.bounds[explored.component], moves = greedyMoves(run, values);
+  const made = mapFigure(run, values, { scale: DIVERGING, low: -bound, high: bound, chosen: explored.state });
+  const size = Math.max(2.5, Math.min(22, (0.62 * figure.clientWidth) / run.columns));
+  const going = run.cells.map((_, i) => i).filter(i => moves[i] >= 0), resting = run.cells.map((_, i) => i).filter(i => moves[i] < 0 && values[i] !== null);
+  const points = states => ({ type: "scatter", x: states.map(i => place(run, i)[1]), y: states.map(i => place(run, i)[0]), hoverinfo: "skip" });
+  const way = wayFrom(run, moves, explored.state);
+  made.data.splice(made.data.length - 2, 0,
+    { ...points(going), mode: "markers", marker: { symbol: "arrow", angle: going.map(i => 90 * moves[i]), size, color: "#14161b", opacity: 0.75 } },
+    { ...points(way), mode: "lines", line: { color: MARK, width: 3 } },
+    { ...points(resting), mode: "markers", marker: { symbol: "star", size: Math.max(13, 1.2 * size), color: "#ffd21f", line: { width: 1.5, color: "#14161b" } } });
+  made.click = point => choose(stateAt(current(), point.y, point.x));
+  const ends = resting.length === 1 ? "1 state" : `${resting.length} states`;
+  element(`option-facts-${figure.dataset.source}`).textContent = `ends in ${ends}; from state ${explored.state} after ${way.length - 1} step${way.length === 2 ? "" : "s"}, in state ${way[way.length - 1]}`;
+  return made;
+};
+
+function describe() {
+  const run = current(), state = explored.state;
+  const spot = hasPicture(run) ? `row ${place(run, state)[0]}, column ${place(run, state)[1]}` : `of ${run.count}`;
+  element("chosen").textContent = `state ${state}, ${spot}`;
+  element("state").value = state;
+  if (!hasPicture(run)) return;
+  const steps = trueSteps(run, state), plain = rankCorrelation(representationDistances(run, state, false), steps, state);
+  const scaled = rankCorrelation(representationDistances(run, state, true), steps, state);
+  for (const [id, value] of [["rank-plain", plain], ["rank-scaled", scaled]]) {
+    element(id).textContent = value === null ? "–" : value.toFixed(3);
+    element(id).dataset.value = value === null ? "" : value;
+  }
+  element("furthest").textContent = largest(steps);
+  for (const [source, title] of [["plain", "Plain distance"], ["scaled", "Scaled distance"], ["steps", "True number of steps"]]) {
+    document.querySelector(`[data-figure="distance"][data-source="${source}"]`).setAttribute("aria-label", `${title} from state ${state}, ${spot}, to every other state`);
+  }
+}
+
+function choose(state) {
+  if (!(state >= 0 && state < current().count)) return;
+  explored.state = state;
+  describe();
+  redraw('#explore [data-figure]');
+}
+
+// The next free cell in a direction, across walls if need be; without a picture the next number.
+function moveChosen(key) {
+  const run = current(), [down, right] = { ArrowUp: [-1, 0], ArrowRight: [0, 1], ArrowDown: [1, 0], ArrowLeft: [0, -1] }[key];
+  if (!hasPicture(run)) return choose(explored.state + down + right);
+  let [row, column] = place(run, explored.state);
+  do { row += down; column += right; } while (row >= 0 && column >= 0 && row < run.rows && column < run.columns && stateAt(run, row, column) < 0);
+  return choose(stateAt(run, row, column));
+}

@@ -1,0 +1,210 @@
+"""What the page says is what the files say."""
+
+import csv
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lapwing as lw
+from lapwing.definitions import one_step
+from lapwing.errors import LapwingError
+from lapwing.report.charts import curve_figures
+from lapwing.report.content import RunContent, content_of
+from lapwing.report.places import box_raster
+from lapwing.report.sources import read_run, read_runs
+from lapwing.report.spectrum import dual_reading
+from lapwing.report.truth import turned_to
+from lapwing.runs import write_run
+
+
+@pytest.fixture(scope="module")
+def content(learned: Path) -> RunContent:
+    return content_of(read_run(learned))
+
+
+def scores_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "scores.json").read_text())
+    return found
+
+
+def test_eigenvalues_and_verdicts_are_those_of_the_spectrum_file(content: RunContent, learned: Path) -> None:
+    with (learned / "spectrum.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    for row, component in zip(rows, content.components, strict=True):
+        assert component.eigenvalue == float(row["one_step"])
+        assert component.error == pytest.approx(2 * float(row["+- one_step"]))
+        assert (component.residual, component.verdict) == (float(row["residual"]), row["verdict"])
+
+
+def test_similarities_and_tiles_are_those_of_the_scores_file(content: RunContent, learned: Path) -> None:
+    scores = scores_of(learned)
+    assert [row.similarity for row in content.components] == scores["learned"]["subspace_cosines"]
+    assert [row.counting for row in content.components] == scores["counting_eigenvalues"]["values"]
+    tiles = {tile.name: tile for tile in content.tiles}
+    for name in ("subspace_cosine", "cosine", "mean_eigenvalue_error"):
+        assert tiles[name].value == scores["learned"][name]
+    assert f"{scores['counting']['subspace_cosine']:.4f}" in tiles["subspace_cosine"].hint
+
+
+def test_without_a_scores_file_the_score_is_measured(learned: Path, tmp_path: Path) -> None:
+    shutil.copytree(learned, tmp_path / "run")
+    (tmp_path / "run" / "scores.json").unlink()
+    found = content_of(read_run(tmp_path / "run"))
+    for name in ("cosine", "subspace_cosine", "subspace_cosines"):
+        assert found.score[name] == pytest.approx(scores_of(learned)["learned"][name])
+    assert all(row.counting is None for row in found.components)
+
+
+def test_exact_eigenvalues_are_solved_from_the_world_in_the_file(content: RunContent) -> None:
+    truth = lw.solve("GridRoomSym-4", 6)
+    np.testing.assert_allclose([row.exact for row in content.components], truth.eigenvalues, atol=1e-12)  # type: ignore[arg-type]
+
+
+def test_values_are_those_of_the_model_to_seven_digits(content: RunContent, learned: Path) -> None:
+    world = lw.make_world("GridRoomSym-4")
+    assert isinstance(world, lw.GridWorld)
+    values = lw.load(learned).transform(world.observations())
+    np.testing.assert_allclose(np.array(content.arrays["values"]).T, values, rtol=1e-6, atol=1e-12)
+    rows, columns = np.divmod(content.arrays["cells"], content.arrays["columns"])
+    assert world.layout.free[rows, columns].all()
+
+
+def test_exact_pictures_are_turned_to_the_learned_ones() -> None:
+    rng = np.random.default_rng(0)
+    exact = np.linalg.qr(rng.normal(size=(40, 4)))[0]
+    angle = 0.7
+    turn = np.array([[np.cos(angle), np.sin(angle)], [np.sin(angle), -np.cos(angle)]])
+    learned = np.column_stack([-exact[:, 0], exact[:, 1:3] @ turn, exact[:, 3]])
+    clusters = [range(0, 1), range(1, 3), range(3, 4)]
+    np.testing.assert_allclose(turned_to(learned, exact, np.ones(40), clusters), learned, atol=1e-12)
+
+
+def test_a_cluster_cut_by_the_number_of_components_is_turned_whole() -> None:
+    exact = np.linalg.qr(np.random.default_rng(1).normal(size=(30, 3)))[0]
+    learned = np.column_stack([exact[:, 0], (exact[:, 1] + exact[:, 2]) / np.sqrt(2)])
+    turned = turned_to(learned, exact, np.ones(30), [range(0, 1), range(1, 3)])
+    np.testing.assert_allclose(turned, learned, atol=1e-12)
+
+
+def test_the_dual_reading_is_mapped_back_to_the_shown_definition(learned: Path) -> None:
+    run = read_run(learned)
+    found, remark = dual_reading(run)
+    assert remark is None
+    assert found is not None
+    discounts = run.model.metadata["config"]["discounts"]
+    back = np.mean([found / (1 - g + g * found) for g in discounts], axis=0)
+    np.testing.assert_allclose(back, run.model.metadata["readings"]["dual"], rtol=1e-6)
+
+
+def test_the_dual_reading_of_sampled_pairs_needs_the_episode_lengths(tmp_path: Path) -> None:
+    data = lw.collect("GridMaze-7", steps=1000, seed=0)
+    model = lw.learn(data, dim=2, preset="paper", steps=20, log_every=20, batch_size=64, hidden=(8,))
+    write_run(model, tmp_path / "with", data=data)
+    write_run(model, tmp_path / "without")
+    assert dual_reading(read_run(tmp_path / "with"))[0] is not None
+    missing, remark = dual_reading(read_run(tmp_path / "without"))
+    assert missing is None
+    assert remark is not None
+    assert "left out" in remark
+
+
+def test_a_box_is_evaluated_on_a_raster(box: Path) -> None:
+    found = content_of(read_run(box))
+    world = lw.make_world("Box-2")
+    assert isinstance(world, lw.BoxWorld)
+    assert (found.arrays["kind"], found.arrays["rows"], found.arrays["columns"]) == ("box", 40, 40)
+    expected = lw.solve("Box-2", 5).transform(box_raster(world))
+    np.testing.assert_allclose(np.array(found.arrays["values"]).T, expected, rtol=1e-6, atol=1e-9)
+    assert found.arrays["reach"] == [40 * world.step / side for side in world.sides]
+    assert found.arrays["exact"] is None
+
+
+def test_a_run_without_a_world_has_a_table_but_no_picture(foreign: Path, matrix: Path) -> None:
+    for folder, count in ((foreign, None), (matrix, 5)):
+        found = content_of(read_run(folder))
+        assert found.has_places
+        assert not found.has_picture
+        assert not found.score
+        assert count in (None, found.arrays["count"])
+
+
+def test_a_run_with_nothing_to_look_at_says_so(foreign: Path, tmp_path: Path) -> None:
+    shutil.copytree(foreign, tmp_path / "run")
+    (tmp_path / "run" / "observations.npy").unlink()
+    found = content_of(read_run(tmp_path / "run"))
+    assert not found.has_places
+    assert "keeps no observations" in found.notes["eigenvectors"][0]
+    assert found.components
+    assert found.curves
+
+
+def test_states_that_a_counted_table_never_saw_are_left_blank(tmp_path: Path) -> None:
+    data = lw.collect("GridRoom-1", steps=200, episode_length=200, seed=0)
+    write_run(lw.solve(data, 3), tmp_path / "run", data=data)
+    found = content_of(read_run(tmp_path / "run"))
+    values = found.arrays["values"][1]
+    blank = sum(value is None for value in values)
+    assert blank == sum(visits == 0 for visits in found.arrays["visits"]) > 0
+    assert found.run.method == "counted"
+    assert found.arrays["exact"] is not None
+
+
+def test_labels_of_several_runs_tell_them_apart(solved: Path, tmp_path: Path) -> None:
+    for parent in ("a", "b"):
+        shutil.copytree(solved, tmp_path / parent / "run")
+    labels = [run.label for run in read_runs([tmp_path / "a" / "run", tmp_path / "b" / "run"])]
+    assert labels == ["a/run", "b/run"]
+    assert len({run.label for run in read_runs([solved, solved])}) == 2
+
+
+@pytest.mark.parametrize("name", ["audit.json", "scores.json", "made.json", "metrics.csv"])
+def test_a_damaged_file_is_named(learned: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(learned, tmp_path / "run")
+    (tmp_path / "run" / name).write_text("{not json" if name.endswith("json") else "step,loss\n1,two\n")
+    if name == "metrics.csv":
+        manifest = json.loads((tmp_path / "run" / "model.json").read_text())
+        del manifest["metadata"]["history"]
+        (tmp_path / "run" / "model.json").write_text(json.dumps(manifest))
+    with pytest.raises(LapwingError, match=name):
+        read_run(tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["audit.json", "scores.json"])
+def test_a_record_that_lacks_a_field_is_named(learned: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(learned, tmp_path / "run")
+    (tmp_path / "run" / name).write_text('{"learned": {"cosine": 1.0}}')
+    with pytest.raises(LapwingError, match=name):
+        content_of(read_run(tmp_path / "run"))
+
+
+def test_no_run_and_no_folder_are_clear_errors(tmp_path: Path) -> None:
+    with pytest.raises(LapwingError, match="at least one run"):
+        read_runs([])
+    with pytest.raises(LapwingError, match=r"model\.json"):
+        read_run(tmp_path)
+
+
+def test_definitions_go_with_eigenvalues(box: Path) -> None:
+    found = content_of(read_run(box))
+    exact = lw.solve("Box-2", 5).eigenvalues_in("successor(0.9)")
+    np.testing.assert_allclose([row.eigenvalue for row in found.components], exact)
+    slow = lw.solve("Box-2", 5).eigenvalues_in(one_step())
+    np.testing.assert_allclose(found.arrays["slowness"], slow, atol=1e-9)
+
+
+def test_curves_show_what_the_history_has_columns_for(learned: Path) -> None:
+    run = read_run(learned)
+    figures = curve_figures(run)
+    assert set(figures) == {"similarity", "angle", "loss", "constraints"}
+    assert figures["similarity"]["data"][0]["y"] == [row["cosine"] for row in run.history]
+    assert [trace["name"] for trace in figures["loss"]["data"]] == ["loss", "graph term", "dual term", "penalty"]
+    history = [{**row, "reading_2": 0.2, "reading_1": 0.1} for row in run.history]
+    duals = curve_figures(replace(run, history=history))["duals"]
+    assert [trace["name"] for trace in duals["data"]] == ["dual 1", "dual 2"]
+    bare = curve_figures(replace(run, history=[{"step": 1.0, "loss": float("nan")}]))
+    assert bare == {}
