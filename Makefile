@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 
 demo: $(VENV)/.installed
 	$(BIN)/lapwing learn Rooms-16 --dim 11 --out demo
-	@echo "Look at demo/eigenvectors.png, demo/curves.png and demo/spectrum.png"
+	@echo "Open demo/report.html in a browser; the pictures are beside it: eigenvectors.png, curves.png, spectrum.png"
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2

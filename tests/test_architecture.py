@@ -38,11 +38,15 @@ ARROWS: dict[str, set[str]] = {
     "experiments": BELOW_EXPERIMENTS | {"studies"},
     "plots": BELOW_EXPERIMENTS | {"studies"},
     "report": BELOW_EXPERIMENTS | {"studies", "experiments", "plots"},
+    "notebook": BELOW_EXPERIMENTS | {"plots"},
+    "sinks": {"training"},
+    "doctor": BELOW_EXPERIMENTS,
     "runs": BELOW_COMMANDS,
     "reproduction": BELOW_COMMANDS,
     "terminal": BELOW_COMMANDS,
-    "commands": BELOW_COMMANDS | {"terminal", "cli", "runs", "reproduction"},
-    "cli": BELOW_COMMANDS | {"terminal", "commands"},
+    "words": set(),
+    "commands": BELOW_COMMANDS | {"terminal", "cli", "words", "runs", "reproduction", "sinks", "doctor"},
+    "cli": BELOW_COMMANDS | {"terminal", "words", "commands"},
 }
 
 every_module = pytest.mark.parametrize("module", MODULES, ids=str)

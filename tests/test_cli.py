@@ -14,7 +14,7 @@ import pytest
 import lapwing as lw
 from lapwing import cli
 
-COMMANDS = ("worlds", "collect", "audit", "solve", "learn", "score")
+COMMANDS = ("worlds", "collect", "audit", "solve", "learn", "score", "report", "plot", "reproduce", "doctor")
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +73,9 @@ def test_learn_writes_a_run_that_loads_and_scores(run: Any, tmp_path: Path) -> N
     assert result.json["scores"]["counting"]["subspace_cosine"] > 0.99
     names = {path.name for path in (tmp_path / "run").iterdir()}
     wanted = {"model.json", "model.safetensors", "config.json", "metrics.csv", "spectrum.csv"}
+    wanted |= {"audit.json", "scores.json", "made.json", "report.html"}
     assert wanted | {"curves.png", "spectrum.png", "eigenvectors.png"} == names
+    assert set(result.json["files"]) == names
     assert lw.load("run").dim == 4
     assert run("score run").code == 0
 
@@ -188,6 +190,7 @@ def test_solve_writes_a_model_a_spectrum_and_pictures(run: Any) -> None:
     result = run('solve GridMaze-7 --dim 3 --definition "successor(0.9)" --out out --json')
     assert sorted(path.name for path in Path("out").iterdir()) == [
         "eigenvectors.png",
+        "made.json",
         "model.json",
         "model.safetensors",
         "spectrum.csv",
@@ -273,8 +276,8 @@ def test_the_help_of_every_command_has_an_example_that_its_parser_takes(run: Any
 def test_no_words_at_all_show_the_help(run: Any) -> None:
     result = run("")
     assert result.code == 0
-    assert all(command in result.out for command in COMMANDS)
-    assert "lapwing learn Rooms-16 --dim 11 --out demo" in result.out
+    assert all(f"\n  {command} " in result.out for command in COMMANDS)
+    assert "lapwing learn Rooms-16 --dim 11 --out demo\n" in result.out
 
 
 def test_version_is_the_packages(run: Any) -> None:
@@ -286,6 +289,8 @@ def test_version_is_the_packages(run: Any) -> None:
     [
         ("solve Rooms-16 --dimm 3", "--dim"),
         ("frobnicate", "worlds, collect, audit, solve, learn, score"),
+        ("plot run --what spectra", "--what"),
+        ("learn Rooms-16 --log mlflow", "--log"),
         ("solve", "SOURCE"),
         ("collect Rooms-16 --steps many", "--steps"),
         ("solve Rooms-16 --observation sound", "--observation"),
@@ -493,10 +498,11 @@ def test_the_program_solves_without_a_warning() -> None:
     assert "wrote out/eigenvectors.png" in done.stdout
 
 
-def test_help_imports_nothing_heavy() -> None:
+@pytest.mark.parametrize("words", ["['solve', '--help']", "['plot', '--help']", "['--help']", "[]"])
+def test_help_imports_nothing_heavy(words: str) -> None:
     program = (
         "import sys; from lapwing import cli\n"
-        "try: cli.main(['solve', '--help'])\n"
+        f"try: cli.main({words})\n"
         "except SystemExit: pass\n"
         "print('heavy:', [name for name in ('jax', 'matplotlib', 'equinox') if name in sys.modules])"
     )

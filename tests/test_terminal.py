@@ -91,3 +91,56 @@ def test_a_large_layout_is_thinned_to_the_width() -> None:
     lines = terminal.small_picture(layout, width=64).splitlines()
     assert max(len(line) for line in lines) <= 64
     assert len(lines) <= 32
+
+
+class Screen(io.StringIO):
+    """A terminal to write on."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_live_table_is_silent_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
+    with terminal.live_table("learning", ["step", "loss"]) as show:
+        show(1, 2, ["1", "0.5"])
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("", "")
+
+
+def test_a_live_table_shows_the_last_rows_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    ticks = iter(float(second) for second in range(0, 1000, 10))
+    with terminal.live_table("learning Rooms-16", ["step", "similarity"], clock=lambda: next(ticks)) as show:
+        for number in range(1, 21):
+            show(100 * number, 10_000, [f"{100 * number:,}", f"0.{number:04d}"])
+    seen = screen.getvalue()
+    assert "learning Rooms-16" in seen
+    assert all(word in seen for word in ("step", "similarity", "left at most"))
+    # The last frame: the ten last rows; 8,000 steps are left at 10 seconds for 100.
+    frame = seen[seen.rindex("similarity") :]
+    assert [f"0.{number:04d}" in frame for number in range(1, 21)] == [False] * 10 + [True] * 10
+    assert "13:20" in frame
+    assert "2,000 of 10,000" in frame
+
+
+def test_time_left_does_not_count_what_happens_once() -> None:
+    assert terminal.seconds_left([(0.0, 0), (50.0, 100)], 200) == pytest.approx(50.0)
+    assert terminal.seconds_left([(0.0, 0), (50.0, 100), (51.0, 200)], 400) == pytest.approx(2.0)
+    assert terminal.seconds_left([(0.0, 0), (50.0, 100)], 100) == 0.0
+
+
+def test_lines_are_printed_as_long_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    terminal.print_lines([("[x] " + "word " * 60 + "end", "bold"), ("two", "")])
+    assert capsys.readouterr().out == "[x] " + "word " * 60 + "end\ntwo\n"
+
+
+def test_a_pipe_is_never_narrow_and_a_small_window_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not terminal.is_narrow()
+    monkeypatch.setattr("sys.stdout", Screen())
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert terminal.is_narrow()
+    monkeypatch.setenv("COLUMNS", "150")
+    assert not terminal.is_narrow()

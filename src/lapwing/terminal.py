@@ -3,16 +3,23 @@
 import json
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
 from lapwing.environments.layouts import Layout
+
+# Where nobody knows the reader's window.
+WIDTH_OF_TABLES = 200
+WIDTH_OF_HELP = 110
+LIVE_ROWS = 10
 
 
 class _Output(Console):
@@ -48,6 +55,22 @@ def print_facts(title: str, facts: Sequence[tuple[str, str]]) -> None:
     _console().print(table)
 
 
+def print_lines(lines: Iterable[tuple[str, str]]) -> None:
+    """Lines, each with its style, as long as they are."""
+    for line, style in lines:
+        _console().print(Text(line, style=style), soft_wrap=True)
+
+
+def width() -> int:
+    """How many columns the reader of standard output has."""
+    return _console().width if sys.stdout.isatty() else WIDTH_OF_HELP
+
+
+def is_narrow() -> bool:
+    """Whether a wide table would be squeezed: it is a window, and a small one."""
+    return sys.stdout.isatty() and width() < WIDTH_OF_HELP
+
+
 def note(message: str) -> None:
     """A line that the reader should see but that is no result."""
     Console(stderr=True, highlight=False, soft_wrap=True).print(Text(f"note: {message}"))
@@ -81,6 +104,51 @@ def progress_bar(label: str, every: float | None = None) -> Iterator[Callable[..
 
 
 @contextmanager
+def live_table(
+    label: str, columns: Sequence[str], clock: Callable[[], float] = time.monotonic
+) -> Iterator[Callable[[int, int, Sequence[str]], None]]:
+    """The last rows of work in progress on standard error; called with (done, total, cells of a row).
+
+    Time left is added as the last column: an upper bound, for the work may end early. Where nobody watches it is
+    silent, and nothing of it stays on the screen.
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda done, total, cells: None
+        return
+    rows: list[list[str]] = []
+    reports: list[tuple[float, int]] = [(clock(), 0)]
+    waiting = Spinner("dots", Text(f"{label}: making ready"))
+    with Live(waiting, console=console, transient=True, refresh_per_second=8) as live:
+
+        def update(done: int, total: int, cells: Sequence[str]) -> None:
+            reports.append((clock(), done))
+            rows.append([*cells, _duration(seconds_left(reports, total))])
+            table = Table(title=label, title_justify="left", title_style="bold", header_style="bold")
+            for name in (*columns, "left at most"):
+                table.add_column(name, justify="right", no_wrap=True)
+            for row in rows[-LIVE_ROWS:]:
+                table.add_row(*(Text(cell) for cell in row))
+            waiting.update(text=Text(f"{done:,} of {total:,}"))
+            live.update(Group(table, waiting))
+
+        yield update
+
+
+def seconds_left(reports: Sequence[tuple[float, int]], total: int) -> float:
+    """How long the rest takes at the pace so far, from (time, how much was done) since the start.
+
+    The first report includes what is done only once, such as compiling; as soon as there is a second it is left out.
+
+    Example:
+        >>> seconds_left([(0.0, 0), (9.0, 100), (10.0, 200)], total=500)
+        3.0
+    """
+    (began, before), (now, done) = reports[1 if len(reports) > 2 else 0], reports[-1]
+    return (now - began) / max(done - before, 1) * (total - done)
+
+
+@contextmanager
 def spinner(label: str) -> Iterator[Callable[[str], None]]:
     """A spinner on standard error for work whose length is not known; called with what is being done now."""
     with Console(stderr=True).status(label) as status:
@@ -106,7 +174,13 @@ def small_picture(layout: Layout, width: int = 64) -> str:
 
 def _console() -> Console:
     # Piped output must not be cut at 80 columns.
-    return _Output(highlight=False, width=None if sys.stdout.isatty() else 200)
+    return _Output(highlight=False, width=None if sys.stdout.isatty() else WIDTH_OF_TABLES)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def _is_number(cell: str) -> bool:

@@ -9,9 +9,12 @@ HOMES = {
     "collect": "experience",
     "audit": "experience",
     "solve": "representations",
-    "learn": "representations",
+    "learn": "learning",
     "score": "representations",
+    "report": "pictures",
+    "plot": "pictures",
     "reproduce": "studies",
+    "doctor": "doctor",
 }
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from lapwing import terminal
-from lapwing.cli import Audit, Collect, Worlds
 from lapwing.commands.words import collection_source, file_name, plain
 from lapwing.environments.box import BoxWorld
 from lapwing.environments.registry import World, layout_files, make_world, world_names
@@ -15,6 +14,7 @@ from lapwing.trajectories.audit import audit
 from lapwing.trajectories.collect import collect
 from lapwing.trajectories.container import Trajectories
 from lapwing.trajectories.vectorised import EpisodeLength
+from lapwing.words.experience import Audit, Collect, Worlds
 
 
 def run_worlds(words: Worlds) -> None:
