@@ -2,9 +2,10 @@
 
 import importlib
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +18,9 @@ from lapwing.errors import LapwingError
 from lapwing.files import read_manifest, replaced_file, write_json
 from lapwing.spectral.certificates import Certificate, certify
 from lapwing.spectral.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, LEARNED_TOLERANCE
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 FORMAT = "lapwing-representation"
 VERSION = 1
@@ -169,6 +173,20 @@ class LaplacianRepresentation:
             "metadata": self.metadata,
         }
 
+    def plot(self, components: Sequence[int] | None = None, what: str = "eigenvectors") -> "Figure":
+        """A picture: ``eigenvectors`` on the world, the ``spectrum``, or the ``curves`` of learning.
+
+        Args:
+            components: which ones, counted from 1; all unless given, of eigenvectors the first few.
+            what: as above.
+        """
+        figure: Figure = _notebook().plot_model(self, components, what)
+        return figure
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it."""
+        return str(_notebook().model_html(self))
+
     def __repr__(self) -> str:
         """One line: of what, how many components, and which eigenvalues."""
         name = (self.metadata.get("world") or {}).get("name", "?")
@@ -207,6 +225,12 @@ def load(path: str | Path) -> LaplacianRepresentation:
         if isinstance(error, LapwingError):
             raise
         raise LapwingError(f"{folder / MANIFEST} lacks or garbles a field ({error}); the file is damaged") from error
+
+
+def _notebook() -> Any:
+    # Pictures are drawn from representations, so the module that draws them imports this one and cannot be imported
+    # by it. As for encoders above, its name is enough, and it is loaded when somebody wants to look.
+    return importlib.import_module("lapwing.notebook")
 
 
 def _number_or_none(value: Any) -> float | None:
