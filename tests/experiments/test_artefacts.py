@@ -809,7 +809,7 @@ def test_horizons_train_on_the_exact_operator_or_on_sampled_pairs() -> None:
 
 
 def test_fifty_components_stand_beside_the_best_published() -> None:
-    plan = small_plan("many-components")
+    plan = small_plan("many-components", full=True)
     results = results_of(plan)
     (found,) = tables_of(plan, results).values()
     heads = {
@@ -825,6 +825,8 @@ def test_fifty_components_stand_beside_the_best_published() -> None:
         assert record["counting, eigenspaces"] == f"{counted.mean():.4f}"
     assert column(found, "best published")["GridRoomSym-4"] == f"{BEST_AT_FIFTY['GridRoomSym-4']:.3f}"
     assert {run.settings["options"]["dim"] for run in ARTEFACTS["many-components"].runs(plan)} == {50}
+    quick = ARTEFACTS["many-components"].runs(small_plan("many-components"))
+    assert {run.method for run in quick} == {many_components.FROM_DATA}
 
 
 def test_permutations_are_seen_as_falls_and_recoveries() -> None:

@@ -200,10 +200,12 @@ def test_definitions_go_with_eigenvalues(box: Path) -> None:
 def test_curves_show_what_the_history_has_columns_for(learned: Path) -> None:
     run = read_run(learned)
     figures = curve_figures(run)
-    assert set(figures) == {"similarity", "angle", "loss", "constraints"}
+    assert set(figures) == {"similarity", "angle", "loss", "constraints", "duals"}
     assert figures["similarity"]["data"][0]["y"] == [row["cosine"] for row in run.history]
     assert [trace["name"] for trace in figures["loss"]["data"]] == ["loss", "graph term", "dual term", "penalty"]
-    history = [{**row, "reading_2": 0.2, "reading_1": 0.1} for row in run.history]
+    others = [{name: value for name, value in row.items() if "reading" not in name} for row in run.history]
+    assert "duals" not in curve_figures(replace(run, history=others))
+    history = [{**row, "reading_2": 0.2, "reading_1": 0.1} for row in others]
     duals = curve_figures(replace(run, history=history))["duals"]
     assert [trace["name"] for trace in duals["data"]] == ["dual 1", "dual 2"]
     bare = curve_figures(replace(run, history=[{"step": 1.0, "loss": float("nan")}]))

@@ -131,10 +131,12 @@ def test_a_seed_alone_and_among_three_agree_to_rounding(alone: tuple[TrainState,
     assert float(history[-1].metrics.loss[1]) == pytest.approx(float(alone[1][-1].metrics.loss), rel=1e-4)
 
 
-def test_history_rows_average_over_seeds_and_leave_out_the_readings() -> None:
+def test_history_rows_average_over_seeds_and_number_the_readings() -> None:
     numbers = jnp.array([1.0, 3.0])
-    metrics = Metrics(numbers, numbers, numbers, numbers, numbers, numbers, jnp.zeros((2, 4)))
+    metrics = Metrics(numbers, numbers, numbers, numbers, numbers, numbers, jnp.array([[0.1, 0.2], [0.3, 0.6]]))
     (row,) = history_rows([Report(5, 10, metrics, {"angle": 0.5})])
+    readings = [row.pop("reading_1"), row.pop("reading_2")]
+    assert readings == pytest.approx([0.2, 0.4])
     assert row == {
         "step": 5.0, "loss": 2.0, "graph": 2.0, "dual": 2.0, "penalty": 2.0, "barrier": 2.0, "error": 2.0, "angle": 0.5
     }  # fmt: skip

@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import signal
 import time
+import warnings
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -97,7 +98,10 @@ class RayExecutor:
             options |= {"num_cpus": workers, "include_dashboard": False}
         try:
             if not ray.is_initialized():
-                ray.init(address=joined, **options)
+                with warnings.catch_warnings():
+                    # JAX fears for forked children; those of Ray become other programs at once.
+                    warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
+                    ray.init(address=joined, **options)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             raise LapwingError(f"cannot reach Ray at {address!r}: {error}") from error
         self.workers = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
