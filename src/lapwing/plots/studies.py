@@ -1,5 +1,6 @@
 """Figures of studies: curves with bands, bars with errors, functions on worlds, drawn from their plain description."""
 
+import textwrap
 from typing import Any
 
 import matplotlib
@@ -18,6 +19,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#0
 STYLES = ("-", "--", ":")
 MARK = "#00C853"
 SOLID, PALE = "#1a1a1a", "#b0b0b0"
+LETTERS_PER_INCH = 12
 PANEL_INCHES = {Curves: (3.6, 2.7), Bars: (3.1, 2.3), Field: (2.1, 2.2)}
 
 
@@ -41,7 +43,8 @@ def picture_figure(picture: Picture) -> Figure:
     for ax in axes[len(picture.panels) :]:
         ax.set_visible(False)
     _add_legend(figure, picture)
-    figure.suptitle(picture.title, fontsize=10)
+    room = int(figure.get_figwidth() * LETTERS_PER_INCH)
+    figure.suptitle("\n".join(textwrap.fill(line, room) for line in picture.title.split("\n")), fontsize=10)
     return figure
 
 
