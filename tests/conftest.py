@@ -1,9 +1,14 @@
 """Fixtures shared by all tests."""
 
+import json
+import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from lapwing import cli
 
 AUTHORS_LAYOUTS = Path(__file__).resolve().parents[2] / "shared" / "layouts"
 
@@ -24,3 +29,29 @@ def authors_layouts() -> Path:
     if not AUTHORS_LAYOUTS.is_dir():
         pytest.skip(f"the authors' layouts are not at {AUTHORS_LAYOUTS}")
     return AUTHORS_LAYOUTS
+
+
+class Result:
+    """Exit code and the two streams of one command."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Any:
+    """Run a command in this process."""
+
+    def call(line: str) -> Result:
+        try:
+            code = cli.main(shlex.split(line))
+        except SystemExit as leaving:
+            code = int(leaving.code or 0)
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    return call

@@ -352,28 +352,6 @@ def test_an_unknown_executor_is_an_error_and_writes_nothing(tmp_path: Path) -> N
 # --- the command line ------------------------------------------------------------------------------------------------
 
 
-class Result:
-    """Exit code and the two streams of one command."""
-
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Any:
-    """Run a command in this process."""
-
-    def call(line: str) -> Result:
-        try:
-            code = cli.main(shlex.split(line))
-        except SystemExit as leaving:
-            code = int(leaving.code or 0)
-        captured = capsys.readouterr()
-        return Result(code, captured.out, captured.err)
-
-    return call
-
-
 def test_the_command_makes_a_real_study_and_makes_no_run_twice(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
