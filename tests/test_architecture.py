@@ -12,7 +12,7 @@ PACKAGE = Path(lapwing.__file__).parent
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 MAX_LINES = 350
 
-VOCABULARY = {"errors", "files", "definitions"}
+VOCABULARY = {"errors", "files", "locks", "definitions"}
 BELOW_TRAINING = {"environments", "trajectories", "spectral", "batches", "objectives", "encoders", "representation"}
 BELOW_EXPERIMENTS = BELOW_TRAINING | {"exact", "training", "evaluation", "learning"}
 BELOW_COMMANDS = BELOW_EXPERIMENTS | {"theory", "studies", "experiments", "plots", "report"}
@@ -21,6 +21,7 @@ BELOW_COMMANDS = BELOW_EXPERIMENTS | {"theory", "studies", "experiments", "plots
 ARROWS: dict[str, set[str]] = {
     "errors": set(),
     "files": set(),
+    "locks": set(),
     "definitions": set(),
     "environments": set(),
     "trajectories": {"environments"},

@@ -1,5 +1,6 @@
 """Files are whole or absent, and reading one never runs code."""
 
+import errno
 import json
 import os
 import stat
@@ -65,6 +66,23 @@ def test_json_that_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None
     with pytest.raises(ValueError, match="JSON"):
         write_json(target, {"value": float("nan")})
     assert json.loads(target.read_text()) == {"b": 1, "a": 2}
+    assert entries(tmp_path) == ["result.json"]
+
+
+@pytest.mark.parametrize(("number", "advice"), [(errno.ENOSPC, "free some space"), (errno.EROFS, "another folder")])
+def test_a_disk_that_fails_is_a_clear_error_and_the_old_file_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, advice: str
+) -> None:
+    target = tmp_path / "result.json"
+    write_json(target, {"a": 1})
+
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(LapwingError, match=f"result.json: .*untouched: .*{advice}"):
+        write_json(target, {"a": 2})
+    assert json.loads(target.read_text()) == {"a": 1}
     assert entries(tmp_path) == ["result.json"]
 
 

@@ -1,6 +1,7 @@
 """Files that are never half-written and never run code: atomic replacement, manifests, plain arrays."""
 
 import csv
+import errno
 import json
 import os
 import shutil
@@ -18,6 +19,8 @@ from numpy.typing import NDArray
 from lapwing.errors import LapwingError
 
 MAX_MANIFEST_BYTES = 64 << 20
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextmanager
@@ -41,8 +44,27 @@ def replaced_file(path: Path) -> Iterator[Path]:
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)
         temporary.replace(path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise LapwingError(_cannot_write(path, error)) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # a disk that went away, or became read-only, keeps what it has
+            temporary.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a new name in a folder outlive a loss of power, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _cannot_write(path: Path, error: OSError) -> str:
+    advice = "free some space, or choose another folder" if error.errno in FULL else "choose another folder"
+    return f"cannot write {path}: {error.strerror or error}; what was there before is untouched: {advice}"
 
 
 @contextmanager
@@ -91,6 +113,13 @@ def working_directory(path: Path, marker: str, members: Collection[str]) -> Path
         return Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     except OSError as error:
         raise LapwingError(f"cannot write to {path.parent}: {error.strerror}; choose another folder") from error
+
+
+def write_bytes(path: Path, content: bytes) -> Path:
+    """Write bytes atomically."""
+    with replaced_file(path) as temporary:
+        temporary.write_bytes(content)
+    return path
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
