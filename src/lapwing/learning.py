@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from lapwing.evaluation.score import score
 from lapwing.objectives.base import Objective
 from lapwing.representation import LaplacianRepresentation
 from lapwing.training.config import LearnConfig, make_config
-from lapwing.training.engine import LearningDivergedError, Report, history_rows, run_program
+from lapwing.training.engine import LearningDivergedError, Report, history_rows
 from lapwing.training.job import Data, Job, Watch
+from lapwing.training.keeping import train
 from lapwing.training.step import Program, TrainState
 
 
@@ -57,6 +59,7 @@ class Learner:
         *,
         truth: LaplacianRepresentation | None = None,
         report: Callable[[Report], None] | None = None,
+        checkpoints: str | Path | None = None,
     ) -> LaplacianRepresentation:
         """Learn from experience or from exact dynamics.
 
@@ -64,8 +67,10 @@ class Learner:
             data: :class:`Trajectories`, or an :class:`Operator` from :func:`lapwing.operator`.
             truth: where known, so that reports carry the cosine similarity; it never influences learning.
             report: called after every ``log_every`` steps.
+            checkpoints: a folder of their own. What was interrupted, however it was, goes on when the same call is made
+                again, and ends with the same bits; what has ended gives its model again.
         """
-        return self.fit_many(data, [self.config.seed], truth=truth, report=report)[0]
+        return self.fit_many(data, [self.config.seed], truth=truth, report=report, checkpoints=checkpoints)[0]
 
     def fit_many(
         self,
@@ -74,20 +79,25 @@ class Learner:
         *,
         truth: LaplacianRepresentation | None = None,
         report: Callable[[Report], None] | None = None,
+        checkpoints: str | Path | None = None,
     ) -> list[LaplacianRepresentation]:
-        """Learn with several seeds in one program, spread over all devices that JAX sees; one model per seed."""
+        """Learn with several seeds in one program, spread over all devices that JAX sees; one model per seed.
+
+        The arguments are those of :meth:`fit`.
+        """
         started = time.perf_counter()
         job = Job(self.config, data, seeds, self.objective, self.encoder)
         program, state = job.program()
         inspect = job.inspector(program, None if truth is None else _cosine_to(truth))
-        steps, every = self.config.steps, self.config.log_every
+        folder = None if checkpoints is None else Path(checkpoints)
+        prepared = time.perf_counter() - started
         try:
-            state, history = run_program(program, state, job.batches.data, steps, every, inspect, report)
+            end = train(job, program, state, inspect, report, folder)
         except LearningDivergedError as error:
             if error.history:
                 error.models = self._models(job, program, error.state, error.history, time.perf_counter() - started)
             raise
-        return self._models(job, program, state, history, time.perf_counter() - started)
+        return self._models(job, program, end.state, end.history, prepared + end.seconds)
 
     def _models(
         self, job: Job, program: Program, state: TrainState, history: list[Report], seconds: float
@@ -113,6 +123,7 @@ def learn(
     encoder: Any = None,
     truth: LaplacianRepresentation | None = None,
     report: Callable[[Report], None] | None = None,
+    checkpoints: str | Path | None = None,
     **options: Any,
 ) -> LaplacianRepresentation:
     """Learn a Laplacian representation: the short form of ``Learner(...).fit(data)``.
@@ -126,10 +137,11 @@ def learn(
         encoder: a network of your own, or the kind of one to build: ``table``, ``mlp``, ``fourier``, ``conv``.
         truth: where known, for the reports.
         report: called after every ``log_every`` steps.
+        checkpoints: a folder of their own, so that the same call goes on after whatever interrupted it.
         options: any other of :class:`lapwing.training.config.LearnConfig`.
     """
     learner = Learner(preset, objective=objective, encoder=encoder, dim=dim, seed=seed, **options)
-    return learner.fit(data, truth=truth, report=report)
+    return learner.fit(data, truth=truth, report=report, checkpoints=checkpoints)
 
 
 def _cosine_to(truth: LaplacianRepresentation) -> Watch:

@@ -1,6 +1,6 @@
 """The loop around the compiled chunks: reports, early stops, and what to do when numbers go wrong."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -47,6 +47,9 @@ class NetworkCollapsedError(LapwingError):
 # Called with the state after each chunk: numbers to report, and whether to stop.
 Inspect = Callable[[TrainState], tuple[dict[str, float], bool]]
 
+# Called after each report with the state, the whole history, and whether this is the end.
+Keep = Callable[[TrainState, list[Report], bool], None]
+
 
 def run_program(
     program: Program,
@@ -56,14 +59,19 @@ def run_program(
     log_every: int,
     inspect: Inspect | None = None,
     report: Callable[[Report], None] | None = None,
+    past: Sequence[Report] = (),
+    keep: Keep | None = None,
 ) -> tuple[TrainState, list[Report]]:
     """Train for ``steps`` steps in chunks of ``log_every``, or until ``inspect`` says stop.
+
+    ``past`` is what was reported before ``state`` was reached, where learning goes on; the history returned begins
+    with it.
 
     Raises:
         LearningDivergedError: if the loss or a trained weight is not finite at the end of a chunk.
     """
-    history: list[Report] = []
-    done = 0
+    history = list(past)
+    done = history[-1].step if history else 0
     good = jax.device_get(state)
     while done < steps:
         size = min(log_every, steps - done)
@@ -84,6 +92,8 @@ def run_program(
         history.append(Report(done, steps, jax.device_get(metrics), extra))
         if report is not None:
             report(history[-1])
+        if keep is not None:
+            keep(good, history, stop or done == steps)
         if stop:
             break
     return good, history

@@ -1,0 +1,228 @@
+"""Checkpoints: the whole state of learning in one file that is complete or not there, with its checksum in its name."""
+
+import hashlib
+import json
+import re
+import warnings
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import load, save
+
+from lapwing.errors import LapwingError, LapwingWarning
+from lapwing.files import write_bytes
+from lapwing.training.engine import Report
+from lapwing.training.step import Metrics, TrainState
+
+FORMAT = "lapwing-checkpoint"
+VERSION = 1
+KEPT = 2
+MAX_BYTES = 8 << 30
+
+# What the bits of a run may depend on.
+LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "equinox", "optax")
+
+NAME = re.compile(r"step-(\d{10})-([0-9a-f]{32})\.safetensors")
+
+
+class Checkpoint(NamedTuple):
+    """Where learning stands: the state, all that was reported until then, seconds spent, and whether it has ended."""
+
+    state: TrainState
+    history: list[Report]
+    seconds: float
+    finished: bool
+
+
+class DamagedCheckpointError(LapwingError):
+    """A file that is torn, changed, or none of ours."""
+
+
+def write_checkpoint(folder: Path, checkpoint: Checkpoint, identity: dict[str, Any]) -> Path:
+    """Write a checkpoint atomically and forget all but the last two; ``identity`` says which learning it belongs to."""
+    arrays = {f"state{name}": array for name, array in named_leaves(checkpoint.state).items()}
+    arrays |= _history_arrays(checkpoint.history)
+    record = {
+        "identity": identity,
+        "versions": {name: version(name) for name in LIBRARIES},
+        "steps": checkpoint.history[-1].steps,
+        "extra": [line.extra for line in checkpoint.history],
+        "seconds": checkpoint.seconds,
+        "finished": checkpoint.finished,
+    }
+    header = {"format": FORMAT, "version": str(VERSION), "record": json.dumps(record)}
+    content = save(arrays, metadata=header)
+    path = write_bytes(folder / f"{_stem(checkpoint.history)}-{_digest(content)}.safetensors", content)
+    for old in checkpoint_files(folder)[KEPT:]:
+        old.unlink(missing_ok=True)
+    return path
+
+
+def checkpoint_files(folder: Path) -> list[Path]:
+    """The checkpoints in a folder, the newest first; nothing is said of their content."""
+    return sorted((path for path in folder.glob("step-*") if NAME.fullmatch(path.name)), reverse=True)
+
+
+def newest_checkpoint(folder: Path, template: TrainState, identity: dict[str, Any]) -> Checkpoint | None:
+    """The last checkpoint that is sound, with a warning about each that is not; None if there is none.
+
+    Args:
+        folder: where they are.
+        template: a state of the learning that wants to go on; its names, shapes and types must be the checkpoint's.
+        identity: of that learning; what differs is an error that names it.
+    """
+    for path in checkpoint_files(folder):
+        try:
+            return read_checkpoint(path, template, identity)
+        except DamagedCheckpointError as error:
+            warnings.warn(f"{error}; the one before it is used", LapwingWarning, stacklevel=3)
+    return None
+
+
+def read_checkpoint(path: Path, template: TrainState, identity: dict[str, Any]) -> Checkpoint:
+    """Read one checkpoint; an error if it is damaged or belongs to another learning."""
+    arrays, record = _checked_content(path)
+    _check_identity(path, record.get("identity"), identity)
+    _note_versions(record.get("versions"))
+    try:
+        history = _history(arrays, record)
+        if not path.name.startswith(_stem(history)):
+            raise DamagedCheckpointError(f"{path} was renamed: it is of step {history[-1].step}")
+        state = _state(arrays, template)
+        return Checkpoint(state, history, float(record["seconds"]), bool(record["finished"]))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        if isinstance(error, LapwingError):
+            raise
+        raise DamagedCheckpointError(f"{path} lacks or garbles a part ({error})") from error
+
+
+def named_leaves(state: TrainState) -> dict[str, NDArray[Any]]:
+    """Every array of a state under its place in it; random keys as plain numbers."""
+    return {name: np.asarray(_plain(leaf)) for name, leaf in _leaves_with_names(state)}
+
+
+def _checked_content(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    match = NAME.fullmatch(path.name)
+    try:
+        if match is None or path.stat().st_size > MAX_BYTES:
+            raise DamagedCheckpointError(f"{path} is not a checkpoint of this package")
+        content = path.read_bytes()
+        if _digest(content) != match[2]:
+            raise DamagedCheckpointError(f"{path} is damaged: its checksum is not the one in its name")
+        with safe_open(path, framework="numpy") as opened:
+            header = opened.metadata() or {}
+        if header.get("format") != FORMAT:
+            raise DamagedCheckpointError(f"{path} is not a checkpoint of this package")
+        if header.get("version") != str(VERSION):
+            raise LapwingError(
+                f"{path} has format version {header.get('version')!r}; this package reads {VERSION}. Update lapwing"
+            )
+        record = json.loads(header["record"])
+        if not isinstance(record, dict):
+            raise DamagedCheckpointError(f"{path} holds no record")
+        return load(content), record
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
+        if isinstance(error, LapwingError):
+            raise
+        raise DamagedCheckpointError(f"{path} cannot be read ({error})") from error
+
+
+def _check_identity(path: Path, found: Any, wanted: dict[str, Any]) -> None:
+    flat_found, flat_wanted = _flat(found if isinstance(found, dict) else {}), _flat(wanted)
+    different = [name for name in flat_wanted if flat_found.get(name) != flat_wanted[name]]
+    different += [name for name in flat_found if name not in flat_wanted]
+    if different:
+        name = different[0]
+        raise LapwingError(
+            f"{path.parent} holds checkpoints of another learning: {name} was {flat_found.get(name)!r}, "
+            f"now it is {flat_wanted.get(name)!r}. Learn with what it was, or choose another folder"
+        )
+
+
+def _flat(content: dict[str, Any]) -> dict[str, Any]:
+    """One level of nesting taken out, so that a single option can be named; tuples as JSON has them."""
+    plain = json.loads(json.dumps(content))
+    return {
+        f"{name}.{part}" if part else name: value
+        for name, inner in plain.items()
+        for part, value in (inner.items() if isinstance(inner, dict) else [("", inner)])
+    }
+
+
+def _note_versions(made_with: Any) -> None:
+    now = {name: version(name) for name in LIBRARIES}
+    changed = [name for name in LIBRARIES if not isinstance(made_with, dict) or made_with.get(name) != now[name]]
+    if changed:
+        warnings.warn(
+            f"the checkpoint was made with another version of {', '.join(changed)}: "
+            "the end may differ in the last digits from that of a run never interrupted",
+            LapwingWarning,
+            stacklevel=4,
+        )
+
+
+def _history_arrays(history: list[Report]) -> dict[str, NDArray[Any]]:
+    columns = {
+        f"history.{name}": np.stack([np.asarray(getattr(line.metrics, name)) for line in history])
+        for name in Metrics._fields
+    }
+    return {"history.step": np.array([line.step for line in history], dtype=np.int64), **columns}
+
+
+def _history(arrays: dict[str, NDArray[Any]], record: dict[str, Any]) -> list[Report]:
+    steps, extra = arrays["history.step"], record["extra"]
+    if not len(steps) or len(steps) != len(extra):
+        raise ValueError("its history is incomplete")
+    return [
+        Report(
+            int(step),
+            int(record["steps"]),
+            Metrics(*(arrays[f"history.{name}"][number] for name in Metrics._fields)),
+            {str(name): float(value) for name, value in extra[number].items()},
+        )
+        for number, step in enumerate(steps)
+    ]
+
+
+def _state(arrays: dict[str, NDArray[Any]], template: TrainState) -> TrainState:
+    """The template with every array replaced by the stored one of the same name, shape and type."""
+    leaves = []
+    for name, leaf in _leaves_with_names(template):
+        array, wanted = arrays[f"state{name}"], _plain(leaf)
+        if array.shape != wanted.shape or array.dtype != wanted.dtype:
+            raise ValueError(f"{name} is {array.dtype} {array.shape}, not {wanted.dtype} {wanted.shape}")
+        if np.issubdtype(array.dtype, np.inexact) and not np.isfinite(array).all():
+            raise ValueError(f"{name} is not finite")
+        # A copy of its own: the file's bytes are one block that the compiled step must not be given to reuse.
+        ready = jnp.array(array)
+        leaves.append(jax.random.wrap_key_data(ready) if _is_key(leaf) else ready)
+    state: TrainState = jax.tree.unflatten(jax.tree.structure(template), leaves)
+    return state
+
+
+def _leaves_with_names(state: TrainState) -> list[tuple[str, Any]]:
+    found = jax.tree_util.tree_flatten_with_path(state)[0]
+    return [(jax.tree_util.keystr(path), leaf) for path, leaf in found]
+
+
+def _plain(leaf: Any) -> Any:
+    return jax.random.key_data(leaf) if _is_key(leaf) else leaf
+
+
+def _is_key(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+
+
+def _stem(history: list[Report]) -> str:
+    # Ten digits, so that names sort like steps.
+    return f"step-{history[-1].step:010d}"
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:32]

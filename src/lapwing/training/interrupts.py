@@ -1,0 +1,47 @@
+"""Ctrl-C and termination as wishes: noted, and granted at the end of a chunk, when a checkpoint is there."""
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+
+class LearningInterruptedError(KeyboardInterrupt):
+    """Learning was stopped from outside at the end of a chunk, and can go on from ``folder``.
+
+    A ``KeyboardInterrupt``, so that nothing which handles errors takes it for one. ``signal`` is what stopped it.
+    """
+
+    def __init__(self, step: int, steps: int, folder: Path, number: int) -> None:
+        """Say where it stands."""
+        super().__init__(f"stopped after {step:,} of {steps:,} steps; the same call with checkpoints={folder} goes on")
+        self.step, self.steps, self.folder, self.signal = step, steps, folder, number
+
+
+@contextmanager
+def wishes_to_stop() -> Iterator[Callable[[], int | None]]:
+    """Note the first Ctrl-C or termination instead of obeying at once; the second is obeyed.
+
+    Yields a function that gives the number of the signal noted, or None. In a thread other than the main one signals
+    cannot be caught, and nothing changes.
+    """
+    noted: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if noted:
+            raise KeyboardInterrupt
+        noted.append(number)
+        print("stopping at the end of this chunk of steps, with a checkpoint; once more: at once", file=sys.stderr)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: None
+        return
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: noted[0] if noted else None
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,233 @@
+"""A checkpoint is whole or noticed, belongs to one learning, and is data."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from safetensors import safe_open
+from safetensors.numpy import load, save
+
+import lapwing as lw
+from lapwing.training.checkpoints import (
+    Checkpoint,
+    DamagedCheckpointError,
+    _digest,
+    checkpoint_files,
+    named_leaves,
+    newest_checkpoint,
+    read_checkpoint,
+    write_checkpoint,
+)
+from lapwing.training.config import make_config
+from lapwing.training.engine import Report
+from lapwing.training.identity import data_digest, identity_of
+from lapwing.training.job import Job
+from lapwing.training.keeping import train
+from lapwing.training.step import Metrics, TrainState
+
+SMALL: dict[str, Any] = {"dim": 2, "spare": 1, "hidden": (4,), "steps": 10, "log_every": 4}
+
+
+@pytest.fixture(scope="module")
+def job() -> Job:
+    return Job(make_config(**SMALL), lw.operator("GridMaze-7"), [0, 1], None, None)
+
+
+@pytest.fixture(scope="module")
+def state(job: Job) -> TrainState:
+    return job.program()[1]
+
+
+def at_step(state: TrainState, step: int) -> Checkpoint:
+    numbers = np.array([0.1, 1.0 / 3.0], dtype=np.float32)
+    metrics = Metrics(*[numbers] * 6, readings=np.ones((2, 3), dtype=np.float32) / 3)
+    history = [Report(done, 10, metrics, {"angle": 1.0 / done}) for done in range(4, step + 1, 4)]
+    return Checkpoint(state, history, 1.5, False)
+
+
+def test_what_is_read_is_what_was_written_to_the_last_bit(job: Job, state: TrainState, tmp_path: Path) -> None:
+    written = at_step(state, 8)
+    path = write_checkpoint(tmp_path, written, identity_of(job))
+    read = read_checkpoint(path, job.program()[1], identity_of(job))
+    before, after = named_leaves(written.state), named_leaves(read.state)
+    assert list(before) == list(after)
+    assert any(".key" in name for name in before)
+    for name in before:
+        assert before[name].dtype == after[name].dtype
+        np.testing.assert_array_equal(before[name], after[name])
+    assert jax.tree.structure(read.state) == jax.tree.structure(written.state)
+    assert [line.extra for line in read.history] == [line.extra for line in written.history]
+    assert [(line.step, line.steps) for line in read.history] == [(4, 10), (8, 10)]
+    for name in Metrics._fields:
+        np.testing.assert_array_equal(getattr(read.history[1].metrics, name), getattr(written.history[1].metrics, name))
+    assert (read.seconds, read.finished) == (1.5, False)
+
+
+def test_the_last_two_are_kept(job: Job, state: TrainState, tmp_path: Path) -> None:
+    for step in (4, 8, 12, 16):
+        write_checkpoint(tmp_path, at_step(state, step), identity_of(job))
+    assert [path.name[5:15] for path in checkpoint_files(tmp_path)] == ["0000000016", "0000000012"]
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def two_checkpoints(folder: Path, job: Job, state: TrainState) -> tuple[Path, Path]:
+    old, new = (write_checkpoint(folder, at_step(state, step), identity_of(job)) for step in (4, 8))
+    return old, new
+
+
+@pytest.mark.parametrize("damage", ["torn", "empty", "flipped", "longer", "folder", "renamed", "foreign"])
+def test_a_damaged_one_is_said_aloud_and_the_one_before_it_used(
+    job: Job, state: TrainState, tmp_path: Path, damage: str
+) -> None:
+    _, new = two_checkpoints(tmp_path, job, state)
+    content = bytearray(new.read_bytes())
+    if damage == "torn":
+        new.write_bytes(content[: len(content) // 2])
+    if damage == "empty":
+        new.write_bytes(b"")
+    if damage == "longer":
+        new.write_bytes(bytes(content) + b"x")
+    if damage == "flipped":
+        content[-5] ^= 1
+        new.write_bytes(content)
+    if damage == "folder":
+        new.unlink()
+        new.mkdir()
+    if damage == "renamed":
+        new.rename(new.with_name(new.name.replace("0000000008-", "0000000009-")))
+    if damage == "foreign":
+        foreign = save({"weights": np.zeros(3)})
+        new.unlink()
+        (tmp_path / f"step-0000000008-{_digest(foreign)}.safetensors").write_bytes(foreign)
+    with pytest.warns(lw.LapwingWarning, match="the one before it is used"):
+        found = newest_checkpoint(tmp_path, state, identity_of(job))
+    assert found is not None
+    assert found.history[-1].step == 4
+
+
+def test_no_bit_of_a_checkpoint_can_change_unnoticed(job: Job, state: TrainState, tmp_path: Path) -> None:
+    path = write_checkpoint(tmp_path, at_step(state, 4), identity_of(job))
+    content = path.read_bytes()
+    for place in np.random.default_rng(0).integers(len(content), size=300):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << (place % 8)
+        path.write_bytes(damaged)
+        with pytest.raises(DamagedCheckpointError):
+            read_checkpoint(path, state, identity_of(job))
+
+
+def test_without_a_sound_one_learning_begins_at_the_beginning(job: Job, state: TrainState, tmp_path: Path) -> None:
+    assert newest_checkpoint(tmp_path / "nowhere", state, identity_of(job)) is None
+    (tmp_path / f"step-0000000004-{'0' * 32}.safetensors").write_bytes(b"nothing")
+    with pytest.warns(lw.LapwingWarning, match="checksum is not the one in its name"):
+        assert newest_checkpoint(tmp_path, state, identity_of(job)) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"dim": 3}, "config.dim"),
+        ({"learning_rate": 0.5}, "config.learning_rate"),
+        ({"steps": 11}, "config.steps"),
+        ({"seeds": [0, 2]}, "seeds"),
+        ({"data": lw.operator("GridMaze-9")}, "data"),
+    ],
+)
+def test_a_checkpoint_of_another_learning_is_refused_and_what_differs_is_named(
+    job: Job, state: TrainState, tmp_path: Path, change: dict[str, Any], named: str
+) -> None:
+    write_checkpoint(tmp_path, at_step(state, 4), identity_of(job))
+    options = {name: value for name, value in change.items() if name not in ("seeds", "data")}
+    other = Job(
+        make_config(**{**SMALL, **options}), change.get("data", job.data), change.get("seeds", [0, 1]), None, None
+    )
+    with pytest.raises(lw.LapwingError, match=f"another learning: {named} was"):
+        newest_checkpoint(tmp_path, other.program()[1], identity_of(other))
+
+
+def forged(path: Path, arrays: dict[str, Any] | None = None, header: dict[str, str] | None = None) -> Path:
+    """The same file with something else in it and a checksum that fits: made by hand, not by an accident."""
+    with safe_open(path, framework="numpy") as opened:
+        metadata = {**opened.metadata(), **(header or {})}
+    content = save({**load(path.read_bytes()), **(arrays or {})}, metadata=metadata)
+    target = path.with_name(f"step-0000000004-{_digest(content)}.safetensors")
+    target.write_bytes(content)
+    return target
+
+
+@pytest.mark.parametrize(
+    ("arrays", "header", "complaint"),
+    [
+        ({"state.step": np.zeros(7, dtype=np.int32)}, {}, r"\.step is int32 \(7,\), not int32 \(2,\)"),
+        ({"state.step": np.zeros(2)}, {}, "is float64"),
+        ({"state.objective.duals": np.full((2, 3, 3), np.nan, dtype=np.float32)}, {}, "is not finite"),
+        ({"history.step": np.zeros(0, dtype=np.int64)}, {}, "history is incomplete"),
+        ({}, {"version": "99"}, "format version '99'"),
+        ({}, {"format": "other"}, "not a checkpoint"),
+        ({}, {"record": "["}, "cannot be read"),
+        ({}, {"record": "[" * 100_000}, "cannot be read"),
+        ({}, {"record": "[1]"}, "holds no record"),
+        ({}, {"record": "{}"}, "another learning"),
+    ],
+)
+def test_a_forged_checkpoint_is_a_clear_error(
+    job: Job, state: TrainState, tmp_path: Path, arrays: dict[str, Any], header: dict[str, str], complaint: str
+) -> None:
+    path = forged(write_checkpoint(tmp_path, at_step(state, 4), identity_of(job)), arrays, header)
+    with pytest.raises(lw.LapwingError, match=complaint):
+        read_checkpoint(path, state, identity_of(job))
+
+
+def test_another_version_of_a_library_is_said_aloud(job: Job, state: TrainState, tmp_path: Path) -> None:
+    path = write_checkpoint(tmp_path, at_step(state, 4), identity_of(job))
+    with safe_open(path, framework="numpy") as opened:
+        record = json.loads(opened.metadata()["record"])
+    record["versions"]["jax"] = "0.0.1"
+    with pytest.warns(lw.LapwingWarning, match="another version of jax"):
+        read_checkpoint(forged(path, header={"record": json.dumps(record)}), state, identity_of(job))
+
+
+def test_a_digest_tells_data_apart_and_large_data_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (lw.collect("GridMaze-7", steps=1000, seed=seed) for seed in (0, 1))
+    assert data_digest(first) == data_digest(lw.collect("GridMaze-7", steps=1000, seed=0))
+    digests = [data_digest(source) for source in (first, second, lw.operator("GridMaze-7"), lw.operator("GridMaze-9"))]
+    assert len(set(digests)) == 4
+    monkeypatch.setattr("lapwing.training.identity.MAX_READ_BYTES", 100)
+    assert data_digest(first) != digests[0]
+    assert data_digest(first) != data_digest(second)
+
+
+def test_a_full_disk_is_a_clear_error_and_leaves_the_last_good_checkpoint(
+    job: Job, state: TrainState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = write_checkpoint(tmp_path, at_step(state, 4), identity_of(job))
+
+    def full(*_: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(lw.LapwingError, match="No space left on device; what was there before is untouched"):
+        write_checkpoint(tmp_path, at_step(state, 8), identity_of(job))
+    assert list(tmp_path.iterdir()) == [good]
+    found = newest_checkpoint(tmp_path, state, identity_of(job))
+    assert found is not None
+    assert found.history[-1].step == 4
+
+
+def test_checkpoints_are_not_mixed_with_other_files_and_leftovers_go(job: Job, tmp_path: Path) -> None:
+    program, state = job.program()
+    (tmp_path / "thesis.tex").touch()
+    with pytest.raises(lw.LapwingError, match=r"holds other files \(thesis.tex\)"):
+        train(job, program, state, None, None, tmp_path)
+    with pytest.raises(lw.LapwingError, match="is a file; checkpoints need a folder"):
+        train(job, program, state, None, None, tmp_path / "thesis.tex")
+    (tmp_path / "thesis.tex").unlink()
+    (tmp_path / ".step-0000000004-half").write_bytes(b"half")
+    end = train(job, program, state, None, None, tmp_path)
+    assert end.history[-1].step == 10
+    assert checkpoint_files(tmp_path)[0].name.startswith("step-0000000010")
+    assert not list(tmp_path.glob(".step-*"))
