@@ -42,11 +42,12 @@ ARROWS: dict[str, set[str]] = {
     "notebook": BELOW_EXPERIMENTS | {"plots"},
     "sinks": {"training"},
     "doctor": BELOW_EXPERIMENTS,
-    "runs": BELOW_COMMANDS,
+    "orders": set(),
+    "runs": BELOW_COMMANDS | {"orders"},
     "reproduction": BELOW_COMMANDS,
     "terminal": BELOW_COMMANDS,
     "words": set(),
-    "commands": BELOW_COMMANDS | {"terminal", "cli", "words", "runs", "reproduction", "sinks", "doctor"},
+    "commands": BELOW_COMMANDS | {"terminal", "cli", "words", "runs", "reproduction", "orders", "sinks", "doctor"},
     "cli": BELOW_COMMANDS | {"terminal", "words", "commands"},
 }
 

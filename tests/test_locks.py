@@ -46,3 +46,13 @@ def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(LapwingError, match="cannot write to"), locked(tmp_path / "file" / "run"):
         pytest.fail("no such folder")
     assert not is_locked(tmp_path / "nowhere")
+
+
+def test_work_that_came_to_nothing_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(LapwingError, match="no good"), locked(tmp_path / "runs" / "run"):
+        raise LapwingError("no good")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(LapwingError, match="no good"), locked(tmp_path / "runs" / "run"):
+        (tmp_path / "runs" / "run" / "result").touch()
+        raise LapwingError("no good")
+    assert (tmp_path / "runs" / "run" / "result").exists()

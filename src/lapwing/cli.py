@@ -1,6 +1,7 @@
 """The command line: words to calls. Parsing only; the work is imported after the words are understood."""
 
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -71,7 +72,10 @@ def parse(arguments: Sequence[str]) -> Words:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; 0 for success, 1 for bad input or a failed run, 2 for words not understood, 130 for Ctrl-C."""
+    """Run a command; 0 for success, 1 for bad input or a failed run, 2 for words not understood.
+
+    130 and 143 are for Ctrl-C and a termination from outside.
+    """
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given == ["--version"]:
         from lapwing import __version__
@@ -102,9 +106,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         terminal.fail(f"{error.filename or 'a file'}: {error.strerror or error}")
         return 1
-    except KeyboardInterrupt:
-        terminal.fail("interrupted; nothing was left half-written, and the same words go on with a study")
-        return 130
+    except KeyboardInterrupt as stop:
+        terminal.fail(str(stop) or "interrupted; nothing was left half-written, and the same words go on with a study")
+        return 128 + getattr(stop, "signal", signal.SIGINT)
     return 0
 
 

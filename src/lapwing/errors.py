@@ -8,6 +8,10 @@ class LapwingError(ValueError):
     """Bad input or a bad file. The message says what was wrong and what to do about it."""
 
 
+class CannotWriteError(LapwingError):
+    """A disk that is full, read-only or gone. What was there before is untouched."""
+
+
 def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     """The known names most like ``name``, best first, whatever the case.
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
-from lapwing.errors import LapwingError
+from lapwing.errors import CannotWriteError, LapwingError
 
 MAX_MANIFEST_BYTES = 64 << 20
 
@@ -32,7 +32,7 @@ def replaced_file(path: Path) -> Iterator[Path]:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     except OSError as error:
-        raise LapwingError(f"cannot write to {path.parent}: {error.strerror}; choose another folder") from error
+        raise CannotWriteError(f"cannot write to {path.parent}: {error.strerror}; choose another folder") from error
     os.close(handle)
     temporary = Path(name)
     try:
@@ -46,7 +46,7 @@ def replaced_file(path: Path) -> Iterator[Path]:
         temporary.replace(path)
         _sync_folder(path.parent)
     except OSError as error:
-        raise LapwingError(_cannot_write(path, error)) from error
+        raise CannotWriteError(_cannot_write(path, error)) from error
     finally:
         with suppress(OSError):  # a disk that went away, or became read-only, keeps what it has
             temporary.unlink(missing_ok=True)

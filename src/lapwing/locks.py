@@ -18,6 +18,7 @@ def locked(folder: Path) -> Iterator[None]:
 
     The system lets go of the lock when its process ends, however it ends: a file that is left means nothing.
     """
+    new = [place for place in (folder, *folder.parents) if not place.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock = FileLock(folder / LOCK)
@@ -30,6 +31,13 @@ def locked(folder: Path) -> Iterator[None]:
         raise LapwingError(f"cannot write to {folder}: {error.strerror or error}; choose another folder") from error
     try:
         yield
+    except BaseException:
+        if new and [path.name for path in folder.iterdir()] == [LOCK]:
+            # Nothing came of it, so nothing is left.
+            (folder / LOCK).unlink()
+            for place in new:
+                place.rmdir()
+        raise
     finally:
         lock.release()
 

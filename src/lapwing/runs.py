@@ -2,7 +2,7 @@
 
 import platform
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +19,8 @@ from lapwing.errors import LapwingError, LapwingWarning
 from lapwing.evaluation.score import Score
 from lapwing.exact import solve
 from lapwing.files import read_manifest, replaced_file, write_csv, write_json
+from lapwing.locks import LOCK
+from lapwing.orders import read_order
 from lapwing.plots.curves import curves_figure
 from lapwing.plots.figures import eigenvector_figure, save_figure, spectrum_figure
 from lapwing.representation import FORMAT, MANIFEST, VERSION, WEIGHTS, LaplacianRepresentation
@@ -55,14 +57,18 @@ MAX_OBSERVATIONS = 4_000
 MAX_OBSERVATION_BYTES = 8 << 20
 
 
-def refuse_foreign(out: Path) -> None:
-    """An error, before any work is done, if ``out`` is a file or a folder of something else."""
+def refuse_foreign(out: Path, besides: Collection[str] = ()) -> None:
+    """An error, before any work is done, if ``out`` is a file or a folder of something else.
+
+    A run that was interrupted is ours: it holds an order, or nothing but a lock and what is named in ``besides``.
+    """
     if out.exists() and not out.is_dir():
         raise LapwingError(f"{out} is a file; choose a folder")
-    if out.is_dir() and any(out.iterdir()):
-        if not (out / MANIFEST).exists():
-            raise LapwingError(f"{out} holds other files and no {MANIFEST}; choose an empty or new folder")
+    present = {path.name for path in out.iterdir()} if out.is_dir() else set()
+    if (out / MANIFEST).exists():
         read_manifest(out / MANIFEST, FORMAT, VERSION)
+    elif read_order(out) is None and present - {LOCK, *besides}:
+        raise LapwingError(f"{out} holds other files and no {MANIFEST}; choose an empty or new folder")
 
 
 def write_run(

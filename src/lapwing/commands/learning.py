@@ -11,13 +11,16 @@ import numpy as np
 
 from lapwing import terminal
 from lapwing.commands.representations import print_spectrum, run_facts
+from lapwing.commands.resuming import resumed, under_order
 from lapwing.commands.words import GYMNASIUM_PREFIX, collection_source, file_name
 from lapwing.environments.descriptions import world_from_description
 from lapwing.errors import LapwingError
 from lapwing.evaluation.score import Score, counting_score, score
 from lapwing.exact import operator, solve
 from lapwing.learning import Learner
-from lapwing.representation import LaplacianRepresentation
+from lapwing.locks import locked
+from lapwing.orders import CHECKPOINTS, EXPERIENCE, FINISHED
+from lapwing.representation import LaplacianRepresentation, load
 from lapwing.runs import refuse_foreign, write_run
 from lapwing.sinks import SINKS, make_sink
 from lapwing.spectral.operators import Operator
@@ -33,15 +36,27 @@ LEARNED, COUNTED = "learned", "counting estimate"
 
 
 def run_learn(words: Learn) -> None:
-    """Learn from a world, its exact operator or a data set, and write the run."""
+    """Learn from a world, its exact operator or a data set, and write the run; or go on with one."""
+    order = None
+    if words.resume is not None:
+        words, order = resumed(words)
+        if order.status == FINISHED:
+            _show_finished(words)
+            return
+    if not words.source:
+        raise LapwingError("say what to learn, e.g. `lapwing learn Rooms-16`; `lapwing worlds` lists the worlds")
     out = words.out or Path("runs") / f"learn-{file_name(_label(words))}"
-    if not _holds_logs_only(out):
-        refuse_foreign(out)
+    refuse_foreign(out, besides=SINKS)
+    # Before any work: an option that is wrong or a package that is missing is better known at once.
+    learner = Learner(words.preset, **_learning_options(words))
+    with locked(out), under_order(words, out, order):
+        _learn_and_write(words, learner, out)
+
+
+def _learn_and_write(words: Learn, learner: Learner, out: Path) -> None:
     with ExitStack() as open_sinks:
-        # Before any work: an option that is wrong or a package that is missing is better known at once.
-        learner = Learner(words.preset, **_learning_options(words))
         sinks = [open_sinks.enter_context(make_sink(name, out)) for name in dict.fromkeys(words.log)]
-        data, truth = _learnable(words)
+        data, truth = _learnable(words, out)
         model = _learned(words, learner, data, truth, sinks, out)
     with terminal.spinner("scoring, drawing, writing"):
         scores = _scores(model, data, truth)
@@ -51,6 +66,17 @@ def run_learn(words: Learn) -> None:
 
             written.append(write_report([out], out / "report.html"))
     _show(words, model, scores, out, written)
+
+
+def _show_finished(words: Learn) -> None:
+    """A run that has ended already, as it was written."""
+    assert words.out is not None
+    model, label = load(words.out), _label(words)
+    if words.json:
+        terminal.print_json(run_facts(model, label, words.out, sorted(words.out.glob("[!.]*.*"))))
+        return
+    print_spectrum(model, label)
+    terminal.note(f"the run in {words.out} had ended; nothing was left to do")
 
 
 def _learned(
@@ -74,7 +100,7 @@ def _learned(
                 sink(line)
 
         try:
-            return learner.fit(data, truth=truth, report=report)
+            return learner.fit(data, truth=truth, report=report, checkpoints=out / CHECKPOINTS)
         except LearningDivergedError as error:
             if error.models:
                 write_run(error.models[0], out, data=data, command=spelled(words))
@@ -145,12 +171,7 @@ def _is_data(words: Learn) -> bool:
     return (Path(words.source) / DATA_MANIFEST).is_file()
 
 
-def _holds_logs_only(out: Path) -> bool:
-    """Whether a folder is left from learning that was interrupted after a sink had begun to write."""
-    return out.is_dir() and {path.name for path in out.iterdir()} <= set(SINKS)
-
-
-def _learnable(words: Learn) -> tuple[Trajectories | Operator, LaplacianRepresentation | None]:
+def _learnable(words: Learn, out: Path) -> tuple[Trajectories | Operator, LaplacianRepresentation | None]:
     """What to learn from, and the truth where there is one."""
     if _is_data(words):
         if words.exact or words.slip is not None or words.observation is not None:
@@ -164,8 +185,12 @@ def _learnable(words: Learn) -> tuple[Trajectories | Operator, LaplacianRepresen
     truth = None if in_gymnasium else _exact(words.source, words.dim, **options)
     if words.exact:
         return operator(source, **options), truth
+    # Own worlds repeat their experience; that of other environments is kept, for a run that must go on.
+    kept = out / EXPERIENCE if in_gymnasium else None
+    if kept is not None and (kept / DATA_MANIFEST).is_file():
+        return Trajectories.load(kept), truth
     with terminal.progress_bar(f"collecting from {label}") as progress:
-        return collect(source, words.data_steps, seed=words.seed, progress=progress, **options), truth
+        return collect(source, words.data_steps, seed=words.seed, out=kept, progress=progress, **options), truth
 
 
 def _exact(source: Any, dim: int, **options: Any) -> LaplacianRepresentation:

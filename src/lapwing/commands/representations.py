@@ -12,6 +12,8 @@ from lapwing.evaluation.score import Score as Result
 from lapwing.evaluation.score import counting_score, score
 from lapwing.exact import solve
 from lapwing.files import read_array
+from lapwing.locks import locked
+from lapwing.orders import forget_order, refuse_unfinished
 from lapwing.representation import MANIFEST as MODEL_MANIFEST
 from lapwing.representation import LaplacianRepresentation, load
 from lapwing.runs import refuse_foreign, spectrum_rows, write_run
@@ -27,7 +29,8 @@ def run_solve(words: Solve) -> None:
     source, label = _solvable(words)
     out = words.out or Path("runs") / f"solve-{file_name(label)}"
     refuse_foreign(out)
-    with terminal.spinner(f"solving {label}") as say:
+    with locked(out), terminal.spinner(f"solving {label}") as say:
+        refuse_unfinished(out)
         model = solve(
             source,
             words.dim,
@@ -41,6 +44,7 @@ def run_solve(words: Solve) -> None:
         )
         data = source if isinstance(source, Trajectories) else None
         written = write_run(model, out, data=data, command=spelled(words))
+        forget_order(out)
     if words.json:
         terminal.print_json(run_facts(model, label, out, written))
         return

@@ -47,8 +47,10 @@ class Learn:
     Example: lapwing learn Rooms-16 --dim 11 --out demo
     """
 
-    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE", help_behavior_hint="")] = ""
     """A world's name, a rule, a .txt layout, gym:ID, or a data folder."""
+    resume: Annotated[Path | None, option("RUN", "none")] = None
+    """Go on with a run that was interrupted, however it was; the end is the same to the last bit. No other words."""
     dim: int = 11
     """How many components."""
     preset: Literal["default", "paper", "pixels"] = "default"
@@ -93,6 +95,8 @@ class Learn:
     """Folder of *.txt layouts."""
     out: Annotated[Path | None, option("DIR", "runs/learn-SOURCE")] = None
     """Folder to write."""
+    again: Flag = False
+    """Begin anew where the folder holds a run that was interrupted."""
     log: Annotated[tuple[Sink, ...], tyro.conf.UseAppendAction, option("{tensorboard,wandb}", "none")] = ()
     """Write metrics there too, into the run's folder; may be given twice. wandb stays offline unless WANDB_MODE says
     otherwise."""

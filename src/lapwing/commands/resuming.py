@@ -1,0 +1,99 @@
+"""Runs that go on after whatever interrupted them: ``lapwing learn --resume RUN``."""
+
+import os
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import fields, replace
+from io import StringIO
+from pathlib import Path
+
+from lapwing.cli import parse
+from lapwing.commands.words import GYMNASIUM_PREFIX
+from lapwing.environments.registry import LAYOUTS_VARIABLE
+from lapwing.errors import CannotWriteError, LapwingError
+from lapwing.orders import (
+    FINISHED,
+    Order,
+    forget_order,
+    has_progress,
+    read_order,
+    refuse_unfinished,
+    write_order,
+)
+from lapwing.training.interrupts import LearningInterruptedError
+from lapwing.words.representations import Learn
+from lapwing.words.spelling import spelled
+
+# What may be said again when a run goes on; everything else is as it was.
+FREE = ("resume", "json", "no_report")
+
+
+def resumed(words: Learn) -> tuple[Learn, Order]:
+    """The words a run was begun with, and its order; ``words`` name its folder and say how to show it."""
+    assert words.resume is not None
+    _refuse_more_words(words)
+    order = read_order(words.resume)
+    if order is None:
+        raise LapwingError(f"{words.resume} holds no run that `lapwing learn` began; begin one without --resume")
+    original = _parsed(words.resume, order)
+    return replace(original, out=words.resume, json=words.json, no_report=words.no_report or original.no_report), order
+
+
+@contextmanager
+def under_order(words: Learn, out: Path, going_on: Order | None) -> Iterator[None]:
+    """Keep the order of a run while it is carried out; without a trace where it came to nothing."""
+    order = going_on or Order(spelled(words), spelled(_lasting(words)))
+    if going_on is None:
+        if not words.again:
+            refuse_unfinished(out)
+        forget_order(out)
+        write_order(out, order)
+    try:
+        yield
+    except (LapwingError, KeyboardInterrupt) as error:
+        if not has_progress(out):
+            forget_order(out)
+        elif isinstance(error, (KeyboardInterrupt, CannotWriteError)):
+            error.args = (f"{_reached(error)}; go on with: lapwing learn --resume {shlex.quote(str(out))}",)
+        raise
+    write_order(out, order._replace(status=FINISHED))
+
+
+def _reached(error: KeyboardInterrupt | CannotWriteError) -> str:
+    if isinstance(error, LearningInterruptedError):
+        return f"stopped after {error.step:,} of {error.steps:,} steps"
+    return "stopped" if isinstance(error, KeyboardInterrupt) else str(error)
+
+
+def _refuse_more_words(words: Learn) -> None:
+    given = [one.name for one in fields(words) if one.name not in FREE and getattr(words, one.name) != one.default]
+    if given:
+        name = "SOURCE" if given[0] == "source" else f"--{given[0].replace('_', '-')}"
+        raise LapwingError(f"--resume goes on with the words that {words.resume} was begun with; leave {name} out")
+
+
+def _parsed(folder: Path, order: Order) -> Learn:
+    damaged = LapwingError(f"the order in {folder} is damaged: its words make no `lapwing learn`; begin the run again")
+    try:
+        with redirect_stderr(StringIO()), redirect_stdout(StringIO()):
+            original = parse(order.words[1:])
+    except (SystemExit, ValueError) as error:
+        raise damaged from error
+    if not isinstance(original, Learn) or not original.source or original.resume is not None:
+        raise damaged
+    if ":" in original.source.removeprefix(GYMNASIUM_PREFIX) and original.source.startswith(GYMNASIUM_PREFIX):
+        # Gymnasium imports the module named before a colon: a file must not choose which code is run.
+        raise LapwingError(
+            f"{folder} was learned from {original.source}, which names code to import; a file is not allowed to: "
+            "collect with your own script, then `lapwing learn DATA`"
+        )
+    return original
+
+
+def _lasting(words: Learn) -> Learn:
+    """The same words with paths that hold wherever the run is resumed from, and without what only matters once."""
+    source = str(Path(words.source).resolve()) if Path(words.source).exists() else words.source
+    named = words.layouts or os.environ.get(LAYOUTS_VARIABLE)
+    layouts = None if named is None else Path(named).resolve()
+    return replace(words, source=source, layouts=layouts, out=None, again=False, json=False)
