@@ -52,7 +52,13 @@ def test_work_that_came_to_nothing_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(LapwingError, match="no good"), locked(tmp_path / "runs" / "run"):
         raise LapwingError("no good")
     assert not list(tmp_path.iterdir())
-    with pytest.raises(LapwingError, match="no good"), locked(tmp_path / "runs" / "run"):
-        (tmp_path / "runs" / "run" / "result").touch()
-        raise LapwingError("no good")
-    assert (tmp_path / "runs" / "run" / "result").exists()
+    result = tmp_path / "runs" / "run" / "result"
+
+    def fail_later() -> None:
+        with locked(result.parent):
+            result.touch()
+            raise LapwingError("no good")
+
+    with pytest.raises(LapwingError, match="no good"):
+        fail_later()
+    assert result.exists()
