@@ -102,7 +102,7 @@ def test_a_study_is_a_page_with_tables_and_figures_in_files(fake: Fake, tmp_path
     done = reproduce("brittle-ggdo", **SMALL, out=tmp_path / "study")
     names = {f"brittle-ggdo{ending}" for ending in (".md", ".tex", ".json", "-figure-1.png", "-figure-1.pdf")}
     folder = tmp_path / "study" / "brittle-ggdo"
-    assert {path.name for path in folder.iterdir()} == names
+    assert {path.name for path in folder.iterdir()} == names | {"study.json"}
     assert set(done.files) == {folder / name for name in names}
     assert len(list((tmp_path / "study" / "runs").iterdir())) == len(fake.made) == len(METHODS) * 2
     assert done.failures == []
@@ -177,7 +177,7 @@ def test_json_and_latex_hold_the_same_tables_as_the_page(fake: Fake, tmp_path: P
 def test_pages_may_go_elsewhere_than_runs(fake: Fake, tmp_path: Path) -> None:
     done = reproduce("theory", seeds=1, out=tmp_path / "out", pages=tmp_path / "docs")
     assert {path.parent for path in done.files} == {tmp_path / "docs"}
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"runs"}
+    assert [path.name for path in (tmp_path / "out" / "theory").iterdir()] == ["study.json"]
 
 
 def test_a_study_of_our_own_says_so(fake: Fake, tmp_path: Path) -> None:
@@ -299,13 +299,13 @@ def test_a_failure_whose_error_has_many_lines_is_one_item_of_the_list(fake: Fake
     assert all(line.startswith("* b = 2, GridMaze-7, seed") for line in listed)
 
 
-def test_a_retry_mends_the_page(fake: Fake, tmp_path: Path) -> None:
+def test_resuming_mends_the_page(fake: Fake, tmp_path: Path) -> None:
     fake.errors = {"b = 2": RuntimeError("no memory")}
     reproduce("brittle-ggdo", **SMALL, out=tmp_path)
     fake.errors, fake.made = {}, []
     assert "no memory" in page_of(reproduce("brittle-ggdo", **SMALL, out=tmp_path))
     assert fake.made == []
-    done = reproduce("brittle-ggdo", **SMALL, out=tmp_path, retry=True)
+    done = reproduce("brittle-ggdo", **SMALL, out=tmp_path, resume=True)
     assert [run.method for run in fake.made] == ["b = 2", "b = 2"]
     assert done.failures == []
     assert "failed" not in page_of(done)
@@ -316,7 +316,7 @@ def test_a_study_of_which_every_run_failed_has_no_page(fake: Fake, tmp_path: Pat
     done = reproduce("theory", seeds=2, out=tmp_path)
     assert (done.tables, done.files, done.results.finished) == ([], [], [])
     assert [one.error for one in done.failures] == ["ValueError: no graph"] * 2
-    assert not (tmp_path / "theory").exists()
+    assert [path.name for path in (tmp_path / "theory").iterdir()] == ["study.json"]
 
 
 @pytest.mark.parametrize(
@@ -439,11 +439,11 @@ def test_failed_runs_end_with_exit_code_1_and_what_to_do(run: Any, fake: Fake) -
     assert result.code == 1
     assert "note: failed: b = 2, GridMaze-7, seed 0: ValueError: no memory" in result.err
     assert "2 of the runs failed" in result.err
-    assert "--retry" in result.err
+    assert "--resume" in result.err
     assert "b = 10" in result.out
     fake.errors = {}
     assert run(WORDS).code == 1
-    assert run(f"{WORDS} --retry").code == 0
+    assert run(f"{WORDS} --resume").code == 0
 
 
 def test_a_study_of_which_every_run_failed_ends_with_exit_code_1(run: Any, fake: Fake) -> None:
@@ -451,7 +451,7 @@ def test_a_study_of_which_every_run_failed_ends_with_exit_code_1(run: Any, fake:
     result = run("reproduce theory --seeds 1")
     assert result.code == 1
     assert "no graph" in result.err
-    assert "--retry" in result.err
+    assert "--resume" in result.err
 
 
 def test_an_interrupted_command_ends_with_130_and_says_how_to_go_on(run: Any, fake: Fake) -> None:
@@ -468,7 +468,7 @@ def test_options_of_the_command_reach_the_study(run: Any, fake: Fake) -> None:
     line = "reproduce theory --full --seeds 2 --out here --pages there --on ray --workers 3"
     assert run(line).code == 0
     assert fake.asked == [("ray", 3)]
-    assert sorted(path.name for path in Path("here").iterdir()) == ["runs"]
+    assert [path.name for path in Path("here/theory").iterdir()] == ["study.json"]
     assert "`lapwing reproduce theory --full --seeds 2`" in Path("there/theory.md").read_text()
     assert run(f"{line} --again").code == 0
     assert len(fake.made) == 4

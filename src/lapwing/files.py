@@ -2,6 +2,7 @@
 
 import csv
 import errno
+import io
 import json
 import os
 import shutil
@@ -129,14 +130,19 @@ def write_json(path: Path, content: dict[str, Any]) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def csv_text(rows: list[dict[str, Any]]) -> str:
+    """Rows as CSV; a column that a row lacks is left empty there."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    stream = io.StringIO(newline="")
+    writer = csv.DictWriter(stream, fieldnames=names, restval="")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> Path:
     """Write rows as CSV atomically; a column that a row lacks is left empty there."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    with replaced_file(path) as temporary, temporary.open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, fieldnames=names, restval="")
-        writer.writeheader()
-        writer.writerows(rows)
-    return path
+    return write_bytes(path, csv_text(rows).encode())
 
 
 def read_manifest(path: Path, format_name: str, newest: int) -> dict[str, Any]:

@@ -1,18 +1,19 @@
 """One call per table, figure and theorem of the paper: plan, run what is missing, write the page from files alone."""
 
-import shlex
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lapwing.errors import LapwingError
 from lapwing.experiments.registry import find_artefact
 from lapwing.files import replaced_file, write_json
+from lapwing.locks import locked
 from lapwing.plots.figures import save_figure
 from lapwing.plots.studies import picture_figure
 from lapwing.studies.artefact import Artefact, Plan, make_plan
 from lapwing.studies.executors import make_executor
+from lapwing.studies.request import FILE, Request, check_runs, keep_request, read_request
 from lapwing.studies.runs import Results, Run
 from lapwing.studies.store import RunStore
 from lapwing.studies.study import Failure, Progress, carry_out, failures, pending
@@ -40,10 +41,19 @@ class Reproduction:
     files: list[Path]
 
 
+class PageNotWrittenError(LapwingError):
+    """The runs are made and kept, but the page could not be written; ``done`` is what it would have told."""
+
+    def __init__(self, message: str, done: Reproduction) -> None:
+        """Keep both."""
+        super().__init__(message)
+        self.done = done
+
+
 def reproduce(
     name: str,
     *,
-    full: bool = False,
+    full: bool | None = None,
     seeds: int | None = None,
     steps: int | None = None,
     worlds: Sequence[str] | None = None,
@@ -53,13 +63,14 @@ def reproduce(
     on: str = "local",
     workers: int | None = None,
     again: bool = False,
-    retry: bool = False,
+    resume: bool = False,
     rebuild: bool = False,
     report: Callable[[Progress], None] | None = None,
 ) -> Reproduction:
     """Reproduce a table, figure or theorem of the paper, or one of our own studies.
 
-    Runs that are finished are not made again; an interrupted study goes on where it stopped.
+    Runs that are finished are not made again; an interrupted study goes on where it stopped. A run that fails, or that
+    the disk has no room for, costs no other run; it is named in the end.
 
     Args:
         name: one of :data:`lapwing.experiments.registry.ARTEFACTS`.
@@ -68,12 +79,14 @@ def reproduce(
         steps: gradient steps instead.
         worlds: which worlds instead.
         layouts: folder of layout files, for the authors' own worlds.
-        out: folder of the study: ``runs/`` with one folder per run, and a folder of tables and figures.
+        out: folder of the study: ``runs/`` with one folder per run, and a folder of tables and figures. Only one
+            process at a time makes runs in it.
         pages: where tables and figures go instead.
         on: ``local``, ``ray`` or ``ray://host:port``.
         workers: runs at a time; as many as cores unless said.
         again: make finished runs again.
-        retry: make failed runs again.
+        resume: complete the study that was begun in ``out``: its size is taken from there, and runs that failed are
+            made again along with those that are missing or damaged.
         rebuild: make no run; tables and figures from the files that are there.
         report: called whenever a run begins or ends.
 
@@ -82,67 +95,74 @@ def reproduce(
         processes in Python. Notebooks and the command line need no such line.
     """
     artefact = find_artefact(name)
-    chosen = None if worlds is None else tuple(worlds)
-    folder = None if layouts is None else Path(layouts)
-    plan = make_plan(artefact.spec, full=full, seeds=seeds, steps=steps, worlds=chosen, layouts=folder)
-    store = RunStore(Path(out) / "runs")
+    if resume and rebuild:
+        raise LapwingError("resuming makes runs and rebuilding makes none; leave one of the two out")
+    kept = Path(out) / name / FILE
+    request = Request(full, seeds, steps, _tuple(worlds), None if layouts is None else str(layouts))
+    if resume:
+        request = request.completed_by(read_request(kept, name))
+    plan = _plan(artefact, request)
     runs = artefact.runs(plan)
-    if not rebuild and pending(runs, store, again, retry):
-        with closing(make_executor(on, workers)) as executor:
-            carry_out(runs, store, executor, again=again, retry=retry, report=report)
-    failed = failures(runs, store)
+    if resume:
+        check_runs(kept, name, runs)
+    store = RunStore(Path(out) / "runs")
+    if not rebuild and pending(runs, store, again, resume):
+        with closing(make_executor(on, workers)) as executor, locked(Path(out)):
+            if not resume:
+                keep_request(kept, name, request, runs)
+            failed = carry_out(runs, store, executor, again=again, resume=resume, report=report)
+    else:
+        failed = failures(runs, store)
+        if failed and not (resume or rebuild):
+            keep_request(kept, name, request, runs)
     results = store.results(runs)
     if not results.finished:
         if rebuild:
             raise LapwingError(f"{store.root} holds no finished run of {name}; leave --rebuild out to make them")
         return Reproduction(plan, [], failed, results, [])
-    tables = artefact.table(plan, results)
-    command = _command(name, full, seeds, steps, worlds, layouts)
-    files = _write(artefact, plan, runs, results, tables, failed, store, Path(pages or Path(out) / name), command)
-    return Reproduction(plan, tables, failed, results, files)
+    done = Reproduction(plan, artefact.table(plan, results), failed, results, [])
+    try:
+        files = _write(artefact, done, runs, store, Path(pages or Path(out) / name), request.command(name))
+    except LapwingError as error:
+        raise PageNotWrittenError(str(error), done) from error
+    return replace(done, files=files)
+
+
+def _plan(artefact: Artefact, request: Request) -> Plan:
+    layouts = None if request.layouts is None else Path(request.layouts)
+    size = {"seeds": request.seeds, "steps": request.steps}
+    return make_plan(artefact.spec, full=bool(request.full), **size, worlds=request.worlds, layouts=layouts)
+
+
+def _tuple(worlds: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if worlds is None else tuple(worlds)
 
 
 def _write(
-    artefact: Artefact,
-    plan: Plan,
-    runs: list[Run],
-    results: Results,
-    tables: list[Table],
-    failed: list[Failure],
-    store: RunStore,
-    folder: Path,
-    command: str,
+    artefact: Artefact, done: Reproduction, runs: list[Run], store: RunStore, folder: Path, command: str
 ) -> list[Path]:
     """The page, the tables as LaTeX and JSON, the figures as PNG and PDF."""
-    name = plan.spec.name
+    plan, name = done.plan, done.plan.spec.name
     written: list[Path] = []
     figures = []
-    for picture in artefact.pictures(plan, results):
+    for picture in artefact.pictures(plan, done.results):
         figure = picture_figure(picture)
         stem = f"{name}-{picture.name}" if picture.name != name else name
         written += [save_figure(figure, folder / f"{stem}.{kind}") for kind in ("png", "pdf")]
         figures.append((f"{stem}.png", picture.description or picture.title.replace("\n", " ")))
-    page = _page(plan, runs, results, tables, figures, failed, store, command)
+    page = _page(done, runs, figures, store, command)
     written.insert(0, _write_text(folder / f"{name}.md", page))
-    written.append(_write_text(folder / f"{name}.tex", "\n\n".join(table.latex() for table in tables) + "\n"))
-    content = {"artefact": name, "command": command, "tables": {table.name: table.records() for table in tables}}
+    written.append(_write_text(folder / f"{name}.tex", "\n\n".join(table.latex() for table in done.tables) + "\n"))
+    content = {"artefact": name, "command": command, "tables": {table.name: table.records() for table in done.tables}}
     write_json(folder / f"{name}.json", content)
     return [*written, folder / f"{name}.json"]
 
 
-def _page(
-    plan: Plan,
-    runs: list[Run],
-    results: Results,
-    tables: list[Table],
-    figures: list[tuple[str, str]],
-    failed: list[Failure],
-    store: RunStore,
-    command: str,
-) -> str:
+def _page(done: Reproduction, runs: list[Run], figures: list[tuple[str, str]], store: RunStore, command: str) -> str:
     """Everything about a study in Markdown: command and date, tables, figures, deviations."""
+    plan, failed = done.plan, done.failures
     spec = plan.spec
-    finished = [one.run for one in results.finished]
+    finished = [one.run for one in done.results.finished]
     dates = sorted(store.date(run)[:10] for run in finished)
     when = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
     distinct = {run.key: run for run in finished}
@@ -157,7 +177,7 @@ def _page(
         f"{counted}, {seconds / 60:.1f} minutes of one core in all ({', '.join(made)}).",
         "",
     ]
-    for table in tables:
+    for table in done.tables:
         # The page's own title need not be repeated.
         text = table.markdown().removeprefix(f"**{plan.title}**")
         lines += [text.strip(), ""]
@@ -177,20 +197,3 @@ def _write_text(path: Path, text: str) -> Path:
     with replaced_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return path
-
-
-def _command(
-    name: str,
-    full: bool,
-    seeds: int | None,
-    steps: int | None,
-    worlds: Sequence[str] | None,
-    layouts: str | Path | None,
-) -> str:
-    """The words that make this again; the layouts folder is somewhere else on every machine."""
-    words = ["lapwing", "reproduce", name, "--full" if full else "--quick"]
-    words += [] if seeds is None else ["--seeds", str(seeds)]
-    words += [] if steps is None else ["--steps", str(steps)]
-    words += [] if worlds is None else ["--worlds", *map(shlex.quote, worlds)]
-    words += [] if layouts is None else ["--layouts", "DIR"]
-    return " ".join(words)

@@ -1,6 +1,8 @@
 """Runs as files: read back exactly as written, complete or not there, and damage is explained."""
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from lapwing.errors import LapwingError
 from lapwing.studies import store as store_module
 from lapwing.studies.places import place
 from lapwing.studies.runs import Outcome, Run
-from lapwing.studies.store import DONE, FAILED, MISSING, RunStore
+from lapwing.studies.store import DAMAGED, DONE, FAILED, MISSING, RunStore
 
 RUN = Run("ALLO", place("GridMaze-7", None), 0, {"options": {"steps": 5}})
 OTHER = Run("ALLO", place("GridMaze-7", None), 1, {"options": {"steps": 5}})
@@ -43,11 +45,13 @@ def written(store: RunStore) -> RunStore:
 
 
 def change_manifest(store: RunStore, **changes: Any) -> None:
+    """Change what a run says of itself, as it was written before there were checksums."""
     path = store.folder(RUN) / "run.json"
     content = json.loads(path.read_text())
+    changes = {"checksums": None, "digest": None, **changes}
     for name, value in changes.items():
         if value is None:
-            del content[name]
+            content.pop(name, None)
         else:
             content[name] = value
     path.write_text(json.dumps(content))
@@ -97,33 +101,43 @@ def test_a_run_that_was_never_made_is_missing(store: RunStore) -> None:
         store.read(RUN)
 
 
-def test_a_run_that_was_interrupted_while_it_was_written_is_missing(
-    store: RunStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
+@pytest.fixture(params=["run.json", "components.npy", "metrics.csv"])
+def interrupting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Ctrl-C comes in the moment when one of the files is to take its name."""
+    real = Path.replace
 
-    monkeypatch.setattr(store_module, "write_json", interrupted)
+    def replace(self: Path, target: Path) -> Path:
+        if Path(target).name == request.param:
+            raise KeyboardInterrupt
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    return str(request.param)
+
+
+def test_a_run_that_was_interrupted_while_it_was_written_is_missing(store: RunStore, interrupting: str) -> None:
     with pytest.raises(KeyboardInterrupt):
         store.write(RUN, outcome(), 1.0)
-    assert (store.folder(RUN) / "components.npy").is_file()
+    assert not (store.folder(RUN) / interrupting).exists()
     assert store.status(RUN) == MISSING
     assert store.results([RUN]).finished == []
+    assert not list(store.root.rglob(".*"))
 
 
-def test_a_run_made_again_and_interrupted_is_not_a_mixture_of_both(
-    written: RunStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(store_module, "write_csv", interrupted)
+def test_a_run_made_again_and_interrupted_is_not_a_mixture_of_both(written: RunStore, interrupting: str) -> None:
     with pytest.raises(KeyboardInterrupt):
         written.write(RUN, outcome(seed=1), 1.0)
-    if written.status(RUN) == DONE:
-        old, found = outcome(), written.read(RUN).outcome
-        assert found.numbers == old.numbers
-        np.testing.assert_array_equal(found.arrays["components"], old.arrays["components"])
+    assert written.status(RUN) == MISSING
+    assert not (written.folder(RUN) / "run.json").exists()
+
+
+def test_what_a_killed_process_left_is_swept_away_with_the_next_result(store: RunStore) -> None:
+    store.folder(RUN).mkdir(parents=True)
+    for name in (".run.json.ab12cd34", ".metrics.csv.ab12cd34", ".components.npy.ab12cd34", ".mine", "notes.txt"):
+        (store.folder(RUN) / name).touch()
+    store.write(RUN, outcome(), 1.0)
+    left = {path.name for path in store.folder(RUN).iterdir()}
+    assert left == {"run.json", "metrics.csv", "components.npy", "other.npy", ".mine", "notes.txt"}
 
 
 def test_writing_again_replaces_all_of_it(written: RunStore) -> None:
@@ -143,7 +157,7 @@ def test_results_leave_out_what_is_missing_or_failed(written: RunStore) -> None:
 def test_a_failure_is_kept_with_its_error(store: RunStore) -> None:
     store.write_failure(RUN, "LapwingError: dim=12 is larger than “11”", 3.5)
     assert store.status(RUN) == FAILED
-    assert store.error(RUN) == "LapwingError: dim=12 is larger than “11”"
+    assert store.look(RUN).error == "LapwingError: dim=12 is larger than “11”"
     assert store.seconds(RUN) == 3.5
     with pytest.raises(LapwingError, match=r"did not finish.*dim=12"):
         store.read(RUN)
@@ -160,9 +174,10 @@ def test_a_failure_takes_the_place_of_a_result_and_a_result_that_of_a_failure(wr
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe\x00", b'{"format": "something else", "version": 1}'])
 def test_a_damaged_manifest_is_explained(written: RunStore, content: bytes) -> None:
     (written.folder(RUN) / "run.json").write_bytes(content)
-    for ask in (written.status, written.read, written.error):
-        with pytest.raises(LapwingError, match=r"run\.json"):
-            ask(RUN)
+    with pytest.raises(LapwingError, match=r"run\.json"):
+        written.read(RUN)
+    assert written.look(RUN).status == DAMAGED
+    assert written.look(RUN).error.startswith(f"{RUN.key}/run.json")
 
 
 @pytest.mark.parametrize("version", [2, 0, "1", 1.5])
@@ -183,12 +198,90 @@ def test_another_version_of_the_format_is_refused(written: RunStore, version: An
         {"arrays": 3},
         {"arrays": [3]},
         {"arrays": ["components", "not there"]},
+        {"numbers": {"cosine": float("nan")}},
+        {"run": None},
+        {"run": "GridMaze-7"},
+        {"run": OTHER.order()},
+        {"seconds": "long"},
+        {"versions": None},
+        {"status": "nearly"},
     ],
 )
 def test_a_manifest_with_damaged_contents_is_explained(written: RunStore, changes: dict[str, Any]) -> None:
     change_manifest(written, **changes)
-    with pytest.raises(LapwingError, match="damaged"):
+    with pytest.raises(LapwingError, match=r"damaged|did not finish"):
         written.read(RUN)
+    assert written.status(RUN) == DAMAGED
+    assert written.results([RUN]).finished == []
+
+
+def test_runs_that_were_written_before_there_were_checksums_are_read(written: RunStore) -> None:
+    change_manifest(written)
+    assert written.look(RUN).finished is not None
+    assert written.read(RUN).numbers == outcome().numbers
+
+
+@pytest.mark.parametrize("name", ["run.json", "components.npy", "other.npy", "metrics.csv"])
+def test_a_byte_changed_in_any_file_is_noticed(written: RunStore, name: str) -> None:
+    path = written.folder(RUN) / name
+    content = path.read_bytes()
+    for at in range(0, len(content), max(1, len(content) // 150)):
+        changed = content[:at] + bytes([content[at] ^ 1]) + content[at + 1 :]
+        path.write_bytes(changed)
+        try:
+            same = name == "run.json" and json.loads(changed) == json.loads(content)
+        except ValueError:
+            same = False
+        assert written.status(RUN) == (DONE if same else DAMAGED), at
+    path.write_bytes(content)
+    assert written.status(RUN) == DONE
+
+
+def test_a_number_changed_by_hand_is_noticed(written: RunStore) -> None:
+    path = written.folder(RUN) / "run.json"
+    path.write_text(path.read_text().replace('"steps": 5', '"steps": 6', 1))
+    assert "changed after it was written" in written.look(RUN).error
+
+
+def test_the_files_of_another_run_under_the_name_of_this_one_are_noticed(written: RunStore) -> None:
+    written.folder(RUN).rename(written.folder(OTHER))
+    assert written.look(OTHER).status == DAMAGED
+    assert "tells of another run" in written.look(OTHER).error
+    assert written.status(RUN) == MISSING
+    written.write(OTHER, outcome(seed=1), 1.0)
+    assert written.status(OTHER) == DONE
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_an_array_that_is_not_finite_is_neither_written_nor_read(written: RunStore, value: float) -> None:
+    array = np.full((2, 2), value, np.float32)
+    with pytest.raises(LapwingError, match="components that are not finite"):
+        written.write(RUN, Outcome({}, [], {"components": array}), 1.0)
+    assert written.read(RUN).numbers == outcome().numbers
+    change_manifest(written)
+    np.save(written.folder(RUN) / "components.npy", array)
+    assert "components that are not finite" in written.look(RUN).error
+
+
+@pytest.mark.parametrize("name", ["run.json", "components.npy", "metrics.csv"])
+def test_a_result_that_does_not_fit_on_the_disk_leaves_the_old_one_whole(
+    written: RunStore, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    real = store_module._write_through
+
+    def full(path: Path, content: bytes) -> None:
+        if path.name.startswith(f".{name}."):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(path, content)
+
+    monkeypatch.setattr(store_module, "_write_through", full)
+    for run in (RUN, OTHER):
+        with pytest.raises(LapwingError, match=rf"cannot write .*{name}: No space left on device"):
+            written.write(run, outcome(seed=1), 2.0)
+    assert written.seconds(RUN) == 1.25
+    np.testing.assert_array_equal(written.read(RUN).outcome.arrays["components"], outcome().arrays["components"])
+    assert not written.folder(OTHER).exists()
+    assert not list(written.root.rglob(".*"))
 
 
 @pytest.mark.parametrize("length", [0, 5, 100, -4])

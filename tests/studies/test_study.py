@@ -156,7 +156,7 @@ def test_failed_runs_are_made_again_only_on_request(store: RunStore) -> None:
     plain, retried = Immediate(), Immediate()
     assert [failure.run.seed for failure in carry_out(runs, store, plain)] == [1]
     assert plain.seeds == []
-    assert carry_out(runs, store, retried, retry=True) == []
+    assert carry_out(runs, store, retried, resume=True) == []
     assert retried.seeds == [1]
 
 
@@ -278,5 +278,5 @@ def test_pending_is_what_a_study_would_make(store: RunStore) -> None:
         return [run.seed for run in pending([*runs, *runs], store, **options)]
 
     assert seeds() == [2]
-    assert seeds(retry=True) == [1, 2]
+    assert seeds(resume=True) == [1, 2]
     assert seeds(again=True) == [0, 1, 2]

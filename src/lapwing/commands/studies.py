@@ -1,10 +1,16 @@
 """Studies: ``lapwing reproduce``."""
 
+import shlex
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from lapwing import terminal
 from lapwing.cli import Reproduce
 from lapwing.errors import LapwingError
 from lapwing.experiments.registry import ARTEFACTS
-from lapwing.reproduction import Reproduction, reproduce
+from lapwing.reproduction import PageNotWrittenError, Reproduction, reproduce
 from lapwing.studies.study import Progress
 
 SECONDS_BETWEEN_LINES = 30.0
@@ -19,24 +25,29 @@ def run_reproduce(words: Reproduce) -> None:
         raise LapwingError("say what to reproduce; `lapwing reproduce --list` shows the names")
     if words.quick and words.full:
         raise LapwingError("--quick and --full cannot both be had; leave one out")
-    with terminal.progress_bar(words.name, every=SECONDS_BETWEEN_LINES) as progress:
-        done = reproduce(
-            words.name,
-            full=words.full,
-            seeds=words.seeds,
-            steps=words.steps,
-            worlds=words.worlds or None,
-            layouts=words.layouts,
-            out=words.out,
-            pages=words.pages,
-            on=words.on,
-            workers=words.workers,
-            again=words.again,
-            retry=words.retry,
-            rebuild=words.rebuild,
-            report=lambda now: progress(now.done + now.failed, now.total, _headline(now)),
-        )
+    problem = ""
+    with _ended_in_words(), terminal.progress_bar(words.name, every=SECONDS_BETWEEN_LINES) as progress:
+        try:
+            done = reproduce(
+                words.name,
+                full=True if words.full else False if words.quick else None,
+                seeds=words.seeds,
+                steps=words.steps,
+                worlds=words.worlds or None,
+                layouts=words.layouts,
+                out=words.out,
+                pages=words.pages,
+                on=words.on,
+                workers=words.workers,
+                again=words.again,
+                resume=words.resume,
+                rebuild=words.rebuild,
+                report=lambda now: progress(now.done + now.failed, now.total, _headline(now)),
+            )
+        except PageNotWrittenError as error:
+            done, problem = error.done, str(error)
     _show(done, words)
+    _end(done, words, problem)
 
 
 def _show(done: Reproduction, words: Reproduce) -> None:
@@ -59,8 +70,41 @@ def _show(done: Reproduction, words: Reproduce) -> None:
             print(f"wrote {path}")
     for one in failed:
         terminal.note(f"failed: {one['method']}, {one['world']}, seed {one['seed']}: {one['error']}")
-    if failed:
-        raise LapwingError(f"{len(failed)} of the runs failed; the same words with --retry try them again")
+
+
+def _end(done: Reproduction, words: Reproduce, problem: str) -> None:
+    """An error, with what to do about it, unless everything went well."""
+    pages = "" if words.pages is None else f" --pages {shlex.quote(str(words.pages))}"
+    again = f"`lapwing reproduce {words.name} --resume --out {shlex.quote(str(words.out))}{pages}`"
+    said = [f"{len(done.failures)} of the runs failed; {again} makes them again"] if done.failures else []
+    if problem:
+        said.append(f"the page was not written: {problem}; the runs are kept, and {again} writes it from them")
+    if said:
+        raise LapwingError("; ".join(said))
+
+
+class _Terminated(BaseException):
+    """SIGTERM came."""
+
+
+@contextmanager
+def _ended_in_words() -> Iterator[None]:
+    """A study that is terminated stops its workers, says how to go on and leaves with 143, as Ctrl-C does with 130."""
+
+    def end(*_: object) -> None:
+        raise _Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    except _Terminated:
+        terminal.fail("terminated; nothing was left half-written, and the same words go on with a study")
+        raise SystemExit(128 + signal.SIGTERM) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _list_studies(as_json: bool) -> None:

@@ -4,19 +4,25 @@ import importlib
 import multiprocessing
 import os
 import signal
-import time
+import threading
 import warnings
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from typing import Any, Protocol
-
-import threadpoolctl
 
 from lapwing.errors import LapwingError
 from lapwing.studies.runs import Outcome, Run
+from lapwing.studies.workers import Reply, Task, attempt_with_one_thread, perform, serve
 
 Timed = tuple[Outcome, float]
+
+KILLED = "the worker was killed"
+
+
+class RunError(Exception):
+    """Why a run failed, in words that stand for themselves."""
 
 
 class Executor(Protocol):
@@ -25,7 +31,7 @@ class Executor(Protocol):
     workers: int
 
     def submit(self, run: Run) -> "Future[Timed]":
-        """Begin a run; its future gives the outcome and the seconds it took, or raises what the run raised."""
+        """Begin a run; its future gives the outcome and the seconds it took, or raises why the run failed."""
         ...
 
     def close(self) -> None:
@@ -37,46 +43,87 @@ class LocalExecutor:
     """Processes on this machine, each computing with one thread.
 
     One thread per run makes the most of small networks, and makes the numbers independent of how many cores there are:
-    sums are split the same way everywhere. Each worker is a pool of its own, so that one that is killed takes no other
-    run with it.
+    sums are split the same way everywhere. Workers share nothing: one that is killed takes no other run with it, and
+    another takes its place.
     """
 
-    def __init__(self, workers: int | None = None) -> None:
-        """As many workers as cores unless said."""
+    def __init__(self, workers: int | None = None, task: Task = perform) -> None:
+        """As many workers as cores unless said; ``task`` is what they do with an order."""
         self.workers = len(usable_cores()) if workers is None else workers
         if self.workers < 1:
             raise LapwingError(f"a study needs at least one worker, got {workers}")
-        self._lanes: list[ProcessPoolExecutor | None] = [None] * self.workers
-        self._busy: list[Future[Timed] | None] = [None] * self.workers
+        self.lanes = [Lane(task) for _ in range(self.workers)]
+        self._free = self.lanes[::-1]
 
     def submit(self, run: Run) -> "Future[Timed]":
         """Begin a run on a worker that is free."""
-        lane = next(i for i, future in enumerate(self._busy) if future is None or future.done())
-        try:
-            future = self._lane(lane).submit(timed, run.order())
-        except BrokenProcessPool:
-            # The last worker of this lane was killed, at work or idle: a new one takes its place.
-            self._lanes[lane] = None
-            future = self._lane(lane).submit(timed, run.order())
-        self._busy[lane] = future
+        future: Future[Timed] = Future()
+        lane, order = self._free.pop(), run.order()
+
+        def ask() -> Reply:
+            try:
+                return lane.ask(order)
+            finally:
+                self._free.append(lane)
+
+        threading.Thread(target=_settle, args=(future, ask), daemon=True).start()
         return future
 
     def close(self) -> None:
         """Stop the workers at once."""
-        for pool in self._lanes:
-            if pool is not None:
-                for process in list((pool._processes or {}).values()):
-                    with suppress(ProcessLookupError):
-                        process.kill()
-                pool.shutdown(wait=False, cancel_futures=True)
+        for lane in self.lanes:
+            lane.close()
 
-    def _lane(self, number: int) -> ProcessPoolExecutor:
-        pool = self._lanes[number]
-        if pool is None:
-            # A forked child would inherit JAX's threads in mid-air.
-            context = multiprocessing.get_context("spawn")
-            pool = self._lanes[number] = ProcessPoolExecutor(1, context, prepare_worker)
-        return pool
+
+class Lane:
+    """One worker process at a time: started when there is work, and again if it has died."""
+
+    def __init__(self, task: Task) -> None:
+        """Start nothing yet."""
+        self.process: Any = None
+        self._task = task
+        self._pipe: Any = None
+        self._closed = False
+        self._starting = threading.Lock()
+
+    def ask(self, order: dict[str, Any]) -> Reply:
+        """Have an order carried out, and wait for it."""
+        if self.process is None or not self.process.is_alive():
+            self._start()
+        try:
+            self._pipe.send(order)
+            reply: Reply = self._pipe.recv()
+            return reply
+        except (EOFError, OSError):
+            raise RunError(self._how_it_ended()) from None
+
+    def close(self) -> None:
+        """Stop the worker at once, and start no other."""
+        with self._starting:
+            self._closed = True
+            if self.process is not None:
+                self.process.kill()
+                self.process.join()
+
+    def _start(self) -> None:
+        # A forked child would inherit JAX's threads in mid-air.
+        context = multiprocessing.get_context("spawn")
+        with self._starting, _deaf_to_interrupts():
+            if self._closed:
+                raise RunError("the study was stopped")
+            self._pipe, theirs = context.Pipe()
+            process = context.Process(target=serve, args=(theirs, self._task), daemon=True)
+            process.start()
+            self.process = process
+            # With no copy left on this side, a worker that dies is noticed as the end of the pipe.
+            theirs.close()
+
+    def _how_it_ended(self) -> str:
+        self.process.join(timeout=10.0)
+        code = self.process.exitcode
+        if code is not None and code < 0:
+            return f"{KILLED} ({signal.Signals(-code).name})"
+        return f"the worker ended in the middle of the run (exit code {code})"
 
 
 class RayExecutor:
@@ -105,16 +152,30 @@ class RayExecutor:
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             raise LapwingError(f"cannot reach Ray at {address!r}: {error}") from error
         self.workers = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
-        self._remote = ray.remote(num_cpus=1, max_retries=0)(timed_with_one_thread)
+        self._remote = ray.remote(num_cpus=1, max_retries=0)(attempt_with_one_thread)
 
     def submit(self, run: Run) -> "Future[Timed]":
         """Begin a run on the cluster."""
-        future: Future[Timed] = self._remote.remote(run.order()).future()
+        future: Future[Timed] = Future()
+
+        def settle(reply: "Future[Reply]") -> None:
+            _settle(future, lambda: self._reply(reply))
+
+        self._remote.remote(run.order()).future().add_done_callback(settle)
         return future
 
     def close(self) -> None:
         """Leave the cluster."""
         self._ray.shutdown()
+
+    def _reply(self, future: "Future[Reply]") -> Reply:
+        try:
+            return future.result()
+        except self._ray.exceptions.WorkerCrashedError:
+            raise RunError(KILLED) from None
+        except Exception as error:
+            # Ray wraps what went wrong on the way, with a traceback full of that machine's paths.
+            raise (getattr(error, "cause", None) or error) from None
 
 
 def make_executor(on: str, workers: int | None = None) -> Executor:
@@ -133,46 +194,27 @@ def usable_cores() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
-def prepare_worker() -> None:
-    """Set a worker up: one thread, and deaf to Ctrl-C, which is for the process that started it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    compute_with_one_thread()
+def _settle(future: "Future[Timed]", ask: Callable[[], Reply]) -> None:
+    """Put what a worker replied into a future."""
+    try:
+        outcome, error, seconds = ask()
+        if outcome is None:
+            raise RunError(error)
+        future.set_result((outcome, seconds))
+    except BaseException as failed:  # a future that is never settled would hold up the study for ever
+        future.set_exception(failed)
 
 
-def compute_with_one_thread() -> None:
-    """Make JAX and NumPy compute with a single thread in this process, wherever the system then runs it.
-
-    JAX counts the cores once, when it wakes up: it is woken while the process may use only one, and all threads are let
-    go afterwards. Where a process cannot be held to a core (macOS) JAX uses all of them.
-    """
-    threadpoolctl.threadpool_limits(limits=1)
-    if not hasattr(os, "sched_setaffinity"):
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Processes begun in here never hear Ctrl-C, not even while they wake up; this one hears it a little later."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
         return
-    cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(cores)})
-    import jax
-
-    jax.devices()
-    for thread in os.listdir("/proc/self/task"):
-        with suppress(ProcessLookupError):  # threads end when they like
-            os.sched_setaffinity(int(thread), cores)
-
-
-def timed(order: dict[str, Any]) -> Timed:
-    """Carry out an order in this process, with the seconds it took."""
-    from lapwing.studies.tasks import perform
-
-    started = time.perf_counter()
-    outcome = perform(order)
-    seconds = time.perf_counter() - started
-    import jax
-
-    # Thousands of programs would fill the memory of a worker that never forgets one.
-    jax.clear_caches()  # type: ignore[no-untyped-call]
-    return outcome, seconds
-
-
-def timed_with_one_thread(order: dict[str, Any]) -> Timed:
-    """The same in a process that was not ours to set up."""
-    compute_with_one_thread()
-    return timed(order)
+    # Started later it would let the signal through again.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

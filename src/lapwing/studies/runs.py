@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lapwing.errors import LapwingError
 from lapwing.studies.places import Place
 
 Row = dict[str, float]
@@ -64,6 +65,22 @@ class Outcome:
     numbers: dict[str, Any]
     history: list[Row] = field(default_factory=list)
     arrays: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+
+
+def checked(outcome: Any) -> Outcome:
+    """An outcome as it will be read from its files: JSON types, rows and arrays of finite numbers; else an error."""
+    if not isinstance(outcome, Outcome):
+        raise LapwingError(f"the run gave back {type(outcome).__name__}, not an outcome")
+    try:
+        numbers = json.loads(json.dumps(outcome.numbers, allow_nan=False))
+        history = [{str(name): float(value) for name, value in row.items()} for row in outcome.history]
+        arrays = {str(name): np.ascontiguousarray(array) for name, array in outcome.arrays.items()}
+        finite = {name: bool(np.isfinite(array).all()) for name, array in arrays.items()}
+    except (TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise LapwingError(f"the run gave what is no finite number ({error})") from error
+    if bad := [name for name in finite if not finite[name]]:
+        raise LapwingError(f"the run gave {bad[0]} that are not finite")
+    return Outcome(numbers, history, arrays)
 
 
 @dataclass(frozen=True)

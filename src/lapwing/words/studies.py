@@ -42,8 +42,9 @@ class Reproduce:
     """Runs at a time."""
     again: Flag = False
     """Make finished runs again."""
-    retry: Flag = False
-    """Make failed runs again."""
+    resume: Flag = False
+    """Complete the study that was begun in this folder, in its size: NAME and --out are enough. Failed runs are made
+    again too."""
     rebuild: Flag = False
     """Make no run: tables and figures from the files that are there."""
     json: Flag = False
