@@ -4,69 +4,23 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from fabricated import Fake
 from lapwing import cli, reproduction
 from lapwing.environments.registry import LAYOUTS_VARIABLE
 from lapwing.errors import LapwingError
 from lapwing.experiments.registry import ARTEFACTS
 from lapwing.reproduction import Reproduction, reproduce
-from lapwing.studies.executors import Timed
-from lapwing.studies.runs import Outcome, Run
 from lapwing.studies.study import Progress
 
 SMALL: dict[str, Any] = {"worlds": ["GridMaze-7"], "seeds": 2, "steps": 20}
 WORDS = "reproduce brittle-ggdo --worlds GridMaze-7 --seeds 2 --steps 20"
 METHODS = ("b = 0.1", "b = 0.5", "b = 2", "b = 10")
-
-
-def fabricate(run: Run) -> Outcome:
-    """A result that a study can be written from, always the same for a run."""
-    if run.task == "theory":
-        claim = {"name": "lemma", "paper": "Lemma 2", "statement": "it holds", "held": True, "deviation": 1e-12}
-        return Outcome({"claims": [{**claim, "note": ""}]})
-    rng = np.random.default_rng(int(run.key[-12:], 16))
-    some = rng.uniform(0.1, 0.9, 11).tolist()
-    numbers: dict[str, Any] = dict.fromkeys(("cosine", "subspace_cosine", "eigenvalue_error", "seconds"), some[0])
-    numbers |= dict.fromkeys(("cosines", "eigenvalues", "true_eigenvalues", "mu", "dual", "squared_norms"), some)
-    numbers |= {f"counting_{name}": numbers[name] for name in ("cosine", "subspace_cosine", "eigenvalues")}
-    history = [{"step": float(step), "paper_cosine": float(rng.random())} for step in (10, 20)]
-    return Outcome(numbers, history, {"components": rng.normal(size=(11, 11)).astype(np.float32)})
-
-
-class Fake:
-    """In place of every executor: carries out runs at once; those of a method in ``errors`` fail."""
-
-    def __init__(self) -> None:
-        self.workers = 1
-        self.asked: list[tuple[str, int | None]] = []
-        self.made: list[Run] = []
-        self.errors: dict[str, Exception] = {}
-        self.stop_at: int | None = None
-        self.closed = 0
-
-    def __call__(self, on: str, workers: int | None) -> "Fake":
-        self.asked.append((on, workers))
-        return self
-
-    def submit(self, run: Run) -> "Future[Timed]":
-        if self.stop_at == len(self.made):
-            raise KeyboardInterrupt
-        self.made.append(run)
-        future: Future[Timed] = Future()
-        if run.method in self.errors:
-            future.set_exception(self.errors[run.method])
-        else:
-            future.set_result((fabricate(run), 60.0))
-        return future
-
-    def close(self) -> None:
-        self.closed += 1
 
 
 @pytest.fixture(autouse=True)
