@@ -1,7 +1,6 @@
 """What finite data do to eigenvectors: the angle by which sampling noise turns each, estimated without a truth."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +42,8 @@ def sampling_angles(
     first = 0
     while first < count:
         last = max(first + 1, int(np.searchsorted(cuts, cuts[first] + CHUNK, side="right")) - 1)
-        terms, steps = _part_terms(values_at, eigenvalues, data, cuts[first : last + 1])
-        squares += (terms**2).sum(axis=0)
+        sums, steps = _part_squares(values_at, eigenvalues, data, cuts[first : last + 1])
+        squares += sums
         transitions += steps
         first = last
     # The variance of a mean over all transitions, from those that were looked at.
@@ -68,13 +67,13 @@ def _parts(data: Trajectories) -> NDArray[np.int64]:
     return cuts[: int(np.searchsorted(cuts, NOISE_TRANSITIONS + CHUNK)) + 1]
 
 
-def _part_terms(
+def _part_squares(
     values_at: Callable[[NDArray[np.int64]], NDArray[np.float64]],
     eigenvalues: NDArray[np.float64],
     data: Trajectories,
     cuts: NDArray[np.int64],
 ) -> tuple[NDArray[np.float64], int]:
-    """(parts, d, d) sums over each part of the energy of i and j less lambda_i times their product; steps."""
+    """(d, d) squares, summed over parts, of each part's energy of i and j less lambda_i times their product; steps."""
     positions = np.arange(cuts[0], cuts[-1])
     ends = np.asarray(data.offsets[1:]) - 1
     # The last state of an episode stands for no step; it is paired with itself and left out.
@@ -82,10 +81,14 @@ def _part_terms(
     before = values_at(data.rows(positions)) * inside[:, None]
     after = values_at(data.rows(np.where(inside, positions + 1, positions))) * inside[:, None]
     change = after - before
-    terms: Any = 0.5 * change[:, :, None] * change[:, None, :]
-    products = 0.5 * (before[:, :, None] * before[:, None, :] + after[:, :, None] * after[:, None, :])
-    terms = terms - eigenvalues[None, :, None] * products
-    return np.add.reduceat(terms, cuts[:-1] - cuts[0], axis=0), int(inside.sum())
+    squares = np.empty((len(eigenvalues), len(eigenvalues)))
+    # One i at a time: all pairs of fifty components would take gigabytes.
+    for i, eigenvalue in enumerate(eigenvalues):
+        energies = 0.5 * change[:, [i]] * change
+        products = 0.5 * (before[:, [i]] * before + after[:, [i]] * after)
+        terms = np.add.reduceat(energies - eigenvalue * products, cuts[:-1] - cuts[0], axis=0)
+        squares[i] = (terms**2).sum(axis=0)
+    return squares, int(inside.sum())
 
 
 def _inverse_square_gaps(eigenvalues: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:

@@ -1,5 +1,6 @@
 """From a trained network to a representation: refine, read eigenvalues, put error bars and residuals beside them."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from lapwing.trajectories.container import Trajectories
 
 RESAMPLES = 200
 BOOTSTRAP_TRANSITIONS = 1 << 20
+BOOTSTRAP_CHUNK = (1 << 15) - 1
 RESAMPLE_BLOCK = 20
 FEWEST_PARTS = 50
 
@@ -138,20 +140,50 @@ def _sums_over_parts(
     """
     count = int(np.searchsorted(data.offsets[1:], BOOTSTRAP_TRANSITIONS)) + 1
     count = min(count, data.num_episodes)
-    offsets = np.asarray(data.offsets[: count + 1])
-    rows = data.rows(np.arange(int(offsets[-1])))
-    if data.has_table:
-        table: NDArray[Any] = np.asarray(encode(np.asarray(data.observations)), dtype=np.float64) @ matrix
-        values = table[rows]
-    else:
-        values = np.asarray(encode(np.asarray(data.observations[rows])), dtype=np.float64) @ matrix
-    # The last state of each episode, the very last included, stands for no step, but keeps its row.
-    following = np.roll(values, -1, axis=0)
-    steps = 0.5 * (following - values) ** 2
-    squares = 0.5 * (following**2 + values**2)
-    steps[offsets[1:] - 1] = 0.0
-    squares[offsets[1:] - 1] = 0.0
+    offsets = np.array(data.offsets[: count + 1])
+    # Of an endless last episode no more than the rest may have.
+    offsets[-1] = min(offsets[-1], offsets[-2] + BOOTSTRAP_TRANSITIONS)
     parts = offsets[:-1]
     if count < FEWEST_PARTS:
         parts = np.union1d(parts, np.arange(0, offsets[-1], max(1, offsets[-1] // FEWEST_PARTS)))
-    return np.add.reduceat(steps, parts), np.add.reduceat(squares, parts), int(offsets[-1]) - count
+    values_at = _values_at(encode, matrix, data)
+    bounds = np.append(parts, offsets[-1])
+    sums: list[NDArray[np.float64]] = []
+    first = 0
+    while first < len(parts):
+        last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + BOOTSTRAP_CHUNK, side="right")) - 1)
+        sums.append(_sums_of(values_at, offsets, bounds[first : last + 1]))
+        first = last
+    energies, norms = np.concatenate(sums, axis=1)
+    return energies, norms, int(offsets[-1]) - count
+
+
+def _values_at(
+    encode: Encode, matrix: NDArray[np.float64], data: Trajectories
+) -> Callable[[NDArray[np.int64]], NDArray[np.float64]]:
+    """A function from positions of states to (n, m) components; a table is encoded once."""
+    if data.has_table:
+        table: NDArray[Any] = np.asarray(encode(np.asarray(data.observations)), dtype=np.float64) @ matrix
+        return lambda positions: table[data.rows(positions)]
+    return lambda positions: np.asarray(encode(np.asarray(data.observations[positions])), dtype=np.float64) @ matrix
+
+
+def _sums_of(
+    values_at: Callable[[NDArray[np.int64]], NDArray[np.float64]],
+    offsets: NDArray[np.int64],
+    bounds: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """(2, parts, m) energies and squared norms of the parts between the bounds."""
+    begin, end = int(bounds[0]), int(bounds[-1])
+    # One state more than the parts have: a step leads out of a part that is cut inside an episode.
+    values = values_at(np.minimum(np.arange(begin, end + 1), offsets[-1] - 1))
+    before, after = values[:-1], values[1:]
+    steps = 0.5 * (after - before) ** 2
+    squares = 0.5 * (after**2 + before**2)
+    # The last state of each episode stands for no step, but keeps its row.
+    ends = offsets[1:] - 1
+    closing = ends[np.searchsorted(ends, begin) : np.searchsorted(ends, end)] - begin
+    steps[closing] = 0.0
+    squares[closing] = 0.0
+    starts = bounds[:-1] - begin
+    return np.stack([np.add.reduceat(steps, starts), np.add.reduceat(squares, starts)])
