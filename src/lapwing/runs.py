@@ -53,6 +53,7 @@ MAX_VISITS = 20_000
 MAX_LENGTHS = 64
 LENGTH_BINS = 30
 VISIT_CELLS = 40
+VISIT_BLOCK = 1 << 19
 MAX_OBSERVATIONS = 4_000
 MAX_OBSERVATION_BYTES = 8 << 20
 
@@ -182,9 +183,8 @@ def _visits(data: Trajectories) -> dict[str, Any]:
     world = world_from_description(data.metadata.get("world"))
     if isinstance(world, BoxWorld) and len(data.observations.shape) == 2:
         axes = min(world.dimension, 2)
-        rows = np.asarray(data.observations[:, :axes], dtype=np.float64)
         seen = None if data.ids is None else data.visits()
-        found = np.histogramdd(rows, bins=VISIT_CELLS, range=[(-0.5, 0.5)] * axes, weights=seen)[0].astype(int)
+        found = _cell_counts(data.observations[:, :axes], seen)
         shape = [VISIT_CELLS if axes > 1 else 1, VISIT_CELLS]
         return {"visits_of": "cells", "visits_shape": shape, "visits": found.ravel().tolist()}
     if not data.has_table or len(data.observations) > MAX_VISITS:
@@ -196,6 +196,18 @@ def _visits(data: Trajectories) -> dict[str, Any]:
     lookup = LookupEncoder(np.asarray(data.observations), np.zeros((len(visits), 1)), visits / visits.sum())
     numbers = lookup.numbers_of(world.observations())
     return {"visits_of": "states", "visits": np.where(numbers >= 0, visits[numbers], 0).tolist()}
+
+
+def _cell_counts(points: NDArray[Any], seen: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """How many points of the unit box lie in each cell, each counted as often as it was seen; in blocks."""
+    total = np.zeros((VISIT_CELLS,) * points.shape[1], dtype=np.int64)
+    for begin in range(0, len(points), VISIT_BLOCK):
+        block = slice(begin, begin + VISIT_BLOCK)
+        rows = np.asarray(points[block], dtype=np.float64)
+        weights = None if seen is None else seen[block]
+        limits = [(-0.5, 0.5)] * points.shape[1]
+        total += np.histogramdd(rows, bins=VISIT_CELLS, range=limits, weights=weights)[0].astype(np.int64)
+    return total
 
 
 def _counted_eigenvalues(model: LaplacianRepresentation, data: Trajectories) -> NDArray[np.float64] | None:

@@ -10,6 +10,8 @@ from scipy.optimize import brentq
 
 from lapwing.errors import LapwingError
 
+LEAST_CHANCE = 1e-18
+
 
 @dataclass(frozen=True, eq=False)
 class GapDistribution:
@@ -90,20 +92,26 @@ def gaps_inside_episodes(gaps: GapDistribution, lengths: NDArray[np.int64], unbi
         unbiased: False renormalises each gap to what is left of its episode (the paper's sampler), which favours short
             gaps near the end; True keeps the geometric shape up to the longest episode, by drawing the gap first.
     """
-    longest = int(lengths.max())
-    numbers = np.arange(1, longest + 1)
     # at_least[k - 1]: how many states have k or more steps left in their episode.
     at_least = fitting_starts(lengths)
-    exactly = at_least - np.append(at_least[1:], 0)
-    total = np.zeros(longest)
+    cut = min(len(at_least), _longest_gap(max(gaps.discounts)))
+    numbers = np.arange(1, cut + 1)
+    exactly = at_least[:cut] - np.append(at_least[1:], 0)[:cut]
+    beyond = at_least[cut] / at_least[0] if cut < len(at_least) else 0.0
+    total = np.zeros(cut)
     for discount, share in zip(gaps.discounts, gaps.shares, strict=True):
         shape = (1.0 - discount) * discount ** (numbers - 1.0)
         if unbiased:
             total += share * shape / shape.sum()
         else:
             scale = exactly / (1.0 - discount**numbers) / at_least[0]
-            total += share * shape * np.cumsum(scale[::-1])[::-1]
+            total += share * shape * (np.cumsum(scale[::-1])[::-1] + beyond)
     return GapDistribution(gaps.discounts, gaps.shares, total)
+
+
+def _longest_gap(discount: float) -> int:
+    """Where a geometric gap has no chance left that a float would notice: in an endless episode none is longer."""
+    return int(np.ceil(np.log(LEAST_CHANCE) / np.log(discount)))
 
 
 def fitting_starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -117,3 +125,20 @@ def fitting_starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     # An episode of T transitions has one state with exactly k steps left for each k <= T.
     with_k_left = np.cumsum(histogram[::-1])[::-1][1:]
     return np.cumsum(with_k_left[::-1])[::-1]
+
+
+def states_by_room(offsets: NDArray[np.int64]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """(states,) steps left in each state's episode, and the states' positions, those with most steps left first.
+
+    Numbers of four bytes as far as can be: there are as many as states.
+
+    Example:
+        >>> left, order = states_by_room(np.array([0, 2, 5]))
+        >>> left, order
+        (array([1, 0, 2, 1, 0], dtype=int32), array([2, 0, 3, 1, 4]))
+    """
+    if offsets[-1] > np.iinfo(np.int32).max:
+        raise LapwingError(f"{offsets[-1]:,} states are more than can be sampled from; the limit is 2**31 - 1")
+    left = np.repeat(np.asarray(offsets[1:], dtype=np.int32), np.diff(offsets))
+    left -= np.arange(1, len(left) + 1, dtype=np.int32)
+    return left, np.argsort(-left, kind="stable")

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lapwing.batches.base import Batches, Encode
-from lapwing.batches.gaps import GapDistribution, fitting_starts, gaps_inside_episodes
+from lapwing.batches.gaps import GapDistribution, fitting_starts, gaps_inside_episodes, states_by_room
 from lapwing.objectives.base import Values
 from lapwing.objectives.terms import graph_drawing_energy
 from lapwing.trajectories.container import Trajectories
@@ -58,16 +58,16 @@ def sampled_batches(
             4 x batch_size rows; None does so where there are fewer distinct ones.
     """
     lengths = np.asarray(data.lengths)
-    ends = np.repeat(np.asarray(data.offsets[1:]), np.diff(data.offsets))
-    left = ends - 1 - np.arange(data.num_states)
-    starts = np.argsort(-left, kind="stable")[: data.num_transitions]
+    left, order = states_by_room(np.asarray(data.offsets))
+    starts = order[: data.num_transitions].astype(np.int32)
+    del order
     distinct = len(data.observations) if data.has_table else data.num_states
     rows = np.arange(data.num_states, dtype=np.int32) if data.ids is None else np.asarray(data.ids, dtype=np.int32)
     arrays = SampledData(
         observations=jnp.asarray(np.asarray(data.observations)),
         rows=jnp.asarray(rows),
-        starts=jnp.asarray(starts, dtype=jnp.int32),
-        left=jnp.asarray(left, dtype=jnp.int32),
+        starts=jnp.asarray(starts),
+        left=jnp.asarray(left),
         logs=jnp.asarray(np.log(gaps.discounts), dtype=jnp.float32),
         cumulative=jnp.asarray(np.cumsum(gaps.shares), dtype=jnp.float32),
         fitting=jnp.asarray(fitting_starts(lengths), dtype=jnp.int32),

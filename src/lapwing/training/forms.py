@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from lapwing.batches.exact import DENSE_STATES, dense_operator, sparse_operator
-from lapwing.batches.gaps import GapDistribution, gaps_inside_episodes
+from lapwing.batches.gaps import GapDistribution, fitting_starts, gaps_inside_episodes, states_by_room
 from lapwing.spectral.operators import Operator
 from lapwing.trajectories.container import Trajectories
 
@@ -140,10 +140,9 @@ def draw_walks(
     Gaps are drawn first, so that none is favoured for being short; all of them together must fit the longest episode.
     """
     assert gaps.weights is not None
-    left = np.repeat(np.asarray(data.offsets[1:]), np.diff(data.offsets)) - 1 - np.arange(data.num_states)
-    by_room = np.argsort(-left, kind="stable")
+    by_room = states_by_room(np.asarray(data.offsets))[1]
     drawn = rng.choice(len(gaps.weights), size=(legs, count), p=gaps.weights) + 1
-    fitting = np.searchsorted(-left[by_room], -drawn.sum(axis=0), side="right")
+    fitting = fitting_starts(data.lengths)[drawn.sum(axis=0) - 1]
     start = by_room[(rng.random(count) * fitting).astype(np.int64)]
     positions = start + np.concatenate([np.zeros((1, count), dtype=np.int64), np.cumsum(drawn, axis=0)])
     return np.stack([data.rows(row) for row in positions])

@@ -12,6 +12,7 @@ from lapwing.trajectories.container import Trajectories
 from lapwing.trajectories.resets import suspect_glued_resets
 
 MAX_HORIZONS = 4096
+LONG_HORIZON = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -120,15 +121,22 @@ def _gap_facts(data: Trajectories, discount: float) -> dict[str, float]:
         chosen = np.linspace(0, len(horizons) - 1, MAX_HORIZONS).astype(int)
         horizons, counts = horizons[chosen], counts[chosen]
     share = counts * horizons / (counts * horizons).sum()
-    mean_gaps = []
-    for horizon in horizons:
-        weights = truncated(discount, int(horizon)).gap_weights()
-        mean_gaps.append(weights @ np.arange(1, len(weights) + 1))
-    mean_gap = float(share @ np.array(mean_gaps))
+    mean_gap = float(share @ np.array([_mean_gap(discount, int(horizon)) for horizon in horizons]))
     # For mu near 1, 1 - mu^k is k (1 - mu): eigenvalues scale with the mean gap.
     slow = geometric(discount)
     endless = float(slow.from_mu(1.0 - 1e-9)) / 1e-9
     return {"mean_gap": mean_gap, "mean_gap_untruncated": endless, "slow_eigenvalue_ratio": mean_gap / endless}
+
+
+def _mean_gap(discount: float, horizon: int) -> float:
+    """Mean gap inside episodes of so many transitions, with as many numbers as a float can tell apart."""
+    definition = truncated(discount, horizon)
+    settled = max(LONG_HORIZON, int(np.ceil(np.log(1e-18) / np.log(discount))))
+    if horizon > settled:
+        # With more steps left than that, the end of the episode is never felt.
+        return (settled * _mean_gap(discount, settled) + (horizon - settled) / (1.0 - discount)) / horizon
+    weights = definition.gap_weights()
+    return float(weights @ np.arange(1, len(weights) + 1))
 
 
 def _state_facts(data: Trajectories) -> dict[str, Any]:

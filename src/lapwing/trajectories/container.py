@@ -98,10 +98,12 @@ class Trajectories:
         while first < self.num_episodes:
             last = int(np.searchsorted(self.offsets, self.offsets[first] + chunk, side="right")) - 1
             last = min(max(last, first + 1), self.num_episodes)
-            begin, end = int(self.offsets[first]), int(self.offsets[last])
-            ends = np.repeat(self.offsets[first + 1 : last + 1], np.diff(self.offsets[first : last + 1]))
-            positions = np.arange(begin, end)
-            yield positions[positions + gap < ends]
+            bounds = self.offsets[first : last + 1]
+            # A single episode may be longer than a chunk, or than memory.
+            for begin in range(int(bounds[0]), int(bounds[-1]), chunk):
+                end = min(begin + chunk, int(bounds[-1]))
+                positions, inside = np.arange(begin, end), np.minimum(np.maximum(bounds, begin), end)
+                yield positions[positions + gap < np.repeat(bounds[1:], np.diff(inside))]
             first = last
 
     def counts(self, gap: int = 1) -> csr_array:
@@ -119,7 +121,11 @@ class Trajectories:
         """(table,) how often each observation of the table was seen."""
         if self.ids is None:
             raise LapwingError("visits need observations that repeat; these hardly do, so there is no table of them")
-        return np.bincount(self.ids, minlength=len(self.observations))
+        seen = np.zeros(len(self.observations), dtype=np.int64)
+        # In blocks, for bincount makes int64 of what it is given.
+        for begin in range(0, len(self.ids), CHUNK_ROWS):
+            seen += np.bincount(self.ids[begin : begin + CHUNK_ROWS], minlength=len(seen))
+        return seen
 
     def save(self, path: str | Path) -> Path:
         """Write a folder of plain ``.npy`` files and a JSON manifest, all or nothing; no pickle."""
