@@ -1,6 +1,9 @@
 """Building a data set piece by piece, in memory or straight to disk."""
 
+import math
 import shutil
+from collections.abc import Iterator
+from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,10 +19,15 @@ from lapwing.trajectories.container import ARRAY_FILES, MANIFEST, Trajectories, 
 MIN_REPEATS = 2.0
 DECIDE_AFTER = 4096
 MIN_DECIDABLE = 256
+DIGEST_BYTES = 16
+BLOCK_BYTES = 1 << 22
 
 
 class ObservationTable:
-    """Distinct observations in order of first appearance, looked up by their bytes."""
+    """Distinct observations in order of first appearance, looked up by their bytes, or a digest where those are many.
+
+    So each is held once. A digest has 128 bits: that two observations ever share one need not be feared.
+    """
 
     def __init__(self) -> None:
         """Start empty."""
@@ -33,20 +41,35 @@ class ObservationTable:
     def lookup(self, rows: NDArray[Any]) -> NDArray[np.int32]:
         """The number of each row, new ones added."""
         ids = np.empty(len(rows), dtype=np.int32)
-        # Adding zero turns -0.0 into 0.0: equal observations must have equal bytes.
-        rows = rows + rows.dtype.type(0)
-        for position, row in enumerate(np.ascontiguousarray(rows)):
-            key = row.tobytes()
-            number = self._ids.get(key)
-            if number is None:
-                number = self._ids[key] = len(self._rows)
-                self._rows.append(row.copy())
-            ids[position] = number
+        for block in row_blocks(rows.shape, rows.itemsize):
+            # Adding zero turns -0.0 into 0.0: equal observations must have equal bytes.
+            equal_by_bytes = np.ascontiguousarray(rows[block] + rows.dtype.type(0))
+            ids[block] = [self._number(row) for row in equal_by_bytes]
         return ids
+
+    def _number(self, row: NDArray[Any]) -> int:
+        key = row.tobytes()
+        if len(key) > DIGEST_BYTES:
+            key = blake2b(key, digest_size=DIGEST_BYTES).digest()
+        number = self._ids.get(key)
+        if number is None:
+            number = self._ids[key] = len(self._rows)
+            self._rows.append(row.copy())
+        return number
+
+    def observations(self, ids: NDArray[np.int32]) -> NDArray[Any]:
+        """The observations with these numbers."""
+        return np.stack([self._rows[number] for number in ids.tolist()])
 
     def array(self) -> NDArray[Any]:
         """The distinct observations as one array."""
         return np.stack(self._rows)
+
+
+def row_blocks(shape: tuple[int, ...], itemsize: int) -> Iterator[slice]:
+    """Slices of the first axis that hold a few megabytes each, at least one row."""
+    step = max(1, BLOCK_BYTES // max(1, itemsize * math.prod(shape[1:])))
+    return (slice(begin, begin + step) for begin in range(0, shape[0], step))
 
 
 class Column:
@@ -126,10 +149,20 @@ class TrajectoryBuilder:
         truncated: NDArray[np.bool_],
     ) -> None:
         """Add whole episodes: their states end to end (ids if the table is known), transitions in each, and endings."""
-        if self._known is None:
-            check_finite(states, first=self._states)
+        self.add_states(states)
+        self.close_episodes(lengths, terminated, truncated)
+
+    def close_episodes(
+        self, lengths: NDArray[np.int64], terminated: NDArray[np.bool_], truncated: NDArray[np.bool_]
+    ) -> None:
+        """Say where the states added so far belong: transitions in each episode, and how it ended."""
         self._lengths.append(np.asarray(lengths, dtype=np.int64))
         self._ends.append(np.stack([terminated, truncated]).astype(bool))
+
+    def add_states(self, states: NDArray[Any]) -> None:
+        """Add states in order of time, of an episode that may go on; :meth:`close_episodes` must follow."""
+        if self._known is None:
+            check_finite(states, first=self._states)
         self._states += len(states)
         if self._known is not None:
             self._ids.append(np.asarray(states, dtype=np.int32))
@@ -176,16 +209,15 @@ class TrajectoryBuilder:
     def _give_up_table(self) -> None:
         """Observations hardly repeat: write them out as rows, and drop the table."""
         assert self._table is not None
-        table = self._table.array()
         ids = self._ids.finish()
-        if isinstance(ids, int):
-            assert self._folder is not None
-            path = self._folder / "ids.npy"
-            ids = np.load(path, allow_pickle=False)
+        path = self._path("ids")
+        numbers: NDArray[np.int32] = np.load(path, mmap_mode="r") if path is not None else np.asarray(ids)
+        table, self._table, self._ids = self._table, None, Column(None)
+        row = table.observations(np.zeros(1, dtype=np.int32))
+        for block in row_blocks((len(numbers), *row.shape[1:]), row.itemsize):
+            self._rows.append(table.observations(numbers[block]))
+        if path is not None:
             path.unlink()
-        self._rows.append(table[ids])
-        self._ids = Column(None)
-        self._table = None
 
     def _path(self, name: str) -> Path | None:
         return None if self._folder is None else self._folder / f"{name}.npy"

@@ -14,6 +14,9 @@ from lapwing.trajectories.builder import TrajectoryBuilder
 from lapwing.trajectories.vectorised import Policy, Progress
 
 FLUSH_STATES = 8192
+FLUSH_BYTES = 1 << 25
+# What Python needs for an array of its own, beside the numbers in it.
+ROW_OVERHEAD = 256
 
 
 class Step(NamedTuple):
@@ -73,29 +76,41 @@ def collect_gymnasium(
 
 
 class _Recorder:
-    """Keeps one open episode per environment and hands finished ones to the builder in blocks."""
+    """Keeps one open episode per environment and hands finished ones to the builder in blocks.
+
+    A single environment's open episode goes to the builder in pieces, for it may never end; of several the open ones
+    wait, since the builder takes one episode after the other.
+    """
 
     def __init__(self, builder: TrajectoryBuilder, open_episodes: list[list[NDArray[Any]]]) -> None:
         self._builder = builder
         self._open = open_episodes
-        self._finished: list[list[NDArray[Any]]] = []
+        self._finished: list[NDArray[Any]] = []
+        self._lengths: list[int] = []
         self._ends: list[tuple[bool, bool]] = []
-        self._waiting = 0
+        self._handed_over = 0
+        self._row_bytes = max(episode[0].nbytes for episode in open_episodes) + ROW_OVERHEAD
 
     def extend(self, index: int, observation: NDArray[Any]) -> None:
         self._open[index].append(observation)
+        if len(self._open) == 1 and self._is_much(len(self._finished) + len(self._open[0])):
+            self._flush()
+            self._builder.add_states(np.stack(self._open[0]))
+            self._handed_over += len(self._open[0])
+            self._open[0] = []
 
     def begin(self, index: int, observation: NDArray[Any]) -> None:
         self._open[index] = [observation]
 
     def close(self, index: int, terminated: bool, truncated: bool) -> None:
         episode, self._open[index] = self._open[index], []
-        if len(episode) < 2:
+        states, self._handed_over = self._handed_over + len(episode), 0
+        if states < 2:
             return
-        self._finished.append(episode)
+        self._finished += episode
+        self._lengths.append(states - 1)
         self._ends.append((terminated, truncated))
-        self._waiting += len(episode)
-        if self._waiting >= FLUSH_STATES:
+        if len(self._finished) >= FLUSH_STATES or self._is_much(len(self._finished)):
             self._flush()
 
     def close_all(self) -> None:
@@ -103,14 +118,16 @@ class _Recorder:
             self.close(index, terminated=False, truncated=True)
         self._flush()
 
+    def _is_much(self, states: int) -> bool:
+        return states > 1 and states * self._row_bytes >= FLUSH_BYTES
+
     def _flush(self) -> None:
-        if not self._finished:
-            return
-        lengths = np.array([len(episode) - 1 for episode in self._finished])
-        ends = np.array(self._ends, dtype=bool)
-        states = np.stack([row for episode in self._finished for row in episode])
-        self._builder.add(states, lengths, ends[:, 0], ends[:, 1])
-        self._finished, self._ends, self._waiting = [], [], 0
+        if self._finished:
+            self._builder.add_states(np.stack(self._finished))
+        if self._lengths:
+            ends = np.array(self._ends, dtype=bool)
+            self._builder.close_episodes(np.array(self._lengths), ends[:, 0], ends[:, 1])
+        self._finished, self._lengths, self._ends = [], [], []
 
 
 def _single_steps(
@@ -173,11 +190,16 @@ def _observation_encoder(env: gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
     """A function from a batch of raw observations to a batch of arrays; numbered states become one-hot rows."""
     space = env.single_observation_space if isinstance(env, VectorEnv) else env.observation_space
     if isinstance(space, spaces.Discrete):
-        identity, first = np.eye(int(space.n), dtype=np.float32), int(space.start)
-        return lambda batch: identity[np.asarray(batch) - first]
+        return lambda batch: _one_hot(np.asarray(batch) - int(space.start), int(space.n))
     if isinstance(space, (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)):
         return lambda batch: np.array(batch, copy=True).reshape(len(batch), *(space.shape or (1,)))
     raise LapwingError(
         f"observations of kind {type(space).__name__} are not arrays; "
         "wrap the environment in gymnasium.wrappers.FlattenObservation"
     )
+
+
+def _one_hot(numbers: NDArray[np.int64], count: int) -> NDArray[np.float32]:
+    rows = np.zeros((len(numbers), count), dtype=np.float32)
+    rows[np.arange(len(numbers)), numbers] = 1.0
+    return rows
