@@ -13,7 +13,9 @@ MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 MAX_LINES = 350
 
 VOCABULARY = {"errors", "files", "locks", "definitions"}
-BELOW_TRAINING = {"environments", "trajectories", "spectral", "batches", "objectives", "encoders", "representation"}
+BELOW_TRAINING = {
+    "environments", "trajectories", "spectral", "batches", "objectives", "encoders", "health", "representation",
+}  # fmt: skip
 BELOW_EXPERIMENTS = BELOW_TRAINING | {"exact", "training", "evaluation", "learning"}
 BELOW_COMMANDS = BELOW_EXPERIMENTS | {"theory", "studies", "experiments", "plots", "report"}
 
@@ -29,8 +31,9 @@ ARROWS: dict[str, set[str]] = {
     "batches": {"trajectories", "spectral", "objectives"},
     "objectives": set(),
     "encoders": {"environments"},
-    "representation": {"spectral", "encoders"},
-    "exact": {"environments", "trajectories", "spectral", "encoders", "representation"},
+    "health": {"spectral"},
+    "representation": {"spectral", "encoders", "health"},
+    "exact": {"environments", "trajectories", "spectral", "encoders", "health", "representation"},
     "training": BELOW_TRAINING,
     "evaluation": {"environments", "representation", "spectral", "exact", "encoders", "trajectories"},
     "learning": BELOW_TRAINING | {"training", "evaluation"},

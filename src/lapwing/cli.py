@@ -9,7 +9,7 @@ from typing import Annotated
 
 import tyro
 
-from lapwing.errors import LapwingError, LapwingWarning
+from lapwing.errors import LapwingError, LapwingWarning, UntrustedWarning
 from lapwing.words.doctor import Doctor
 from lapwing.words.experience import Audit, Collect, Worlds
 from lapwing.words.overview import overview
@@ -72,9 +72,10 @@ def parse(arguments: Sequence[str]) -> Words:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; 0 for success, 1 for bad input or a failed run, 2 for words not understood.
+    """Run a command and return its exit code.
 
-    130 and 143 are for Ctrl-C and a termination from outside.
+    0 is done, 1 bad input or a failed run, 2 words not understood, 3 a result was written that must not be trusted; 130
+    and 143 are for Ctrl-C and a termination from outside.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given == ["--version"]:
@@ -90,12 +91,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("always", LapwingWarning)
+            # Commands show all problems of a result themselves, with advice.
+            warnings.simplefilter("ignore", UntrustedWarning)
             warnings.showwarning = show  # type: ignore[assignment]
             if given in ([], ["-h"], ["--help"]):
                 # tyro lists commands one after the other; in groups, with an example to copy, they are easier to find.
                 terminal.print_lines(overview(DESCRIPTION, GROUPS, terminal.width()))
             else:
-                commands.run(parse(given))
+                return commands.run(parse(given))
     except LapwingError as error:
         terminal.fail(str(error))
         return 1

@@ -35,3 +35,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 class LapwingWarning(UserWarning):
     """Something allowed that the reader should know of, such as a world in unconnected parts."""
+
+
+class UntrustedWarning(LapwingWarning):
+    """A result that must not be trusted; ``model.problems()`` says why."""

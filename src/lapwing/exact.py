@@ -17,6 +17,7 @@ from lapwing.environments.grid import GridWorld, ObservationMode
 from lapwing.environments.layouts import Layout
 from lapwing.environments.registry import make_world
 from lapwing.errors import LapwingError, LapwingWarning
+from lapwing.health import ProblemError, above_the_rank, one_state
 from lapwing.representation import LaplacianRepresentation
 from lapwing.spectral.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, canonical_signs, group_degenerate
 from lapwing.spectral.eigensolver import Eigenpairs, Say, smallest_eigenpairs
@@ -116,6 +117,8 @@ def solve(
         _refuse_options(source, observation=scaled, slip=slip, policy=policy, rho=rho)
         return _solve_box(source, dim, chosen)
     built = operator(source, observation=observation, slip=slip, policy=policy, rho=rho)
+    if isinstance(source, Trajectories) and built.num_states < 2:
+        raise ProblemError(one_state())
     _say_if_disconnected(built)
     pairs, kept = _pairs_with_whole_cluster(built, dim, say)
     everything = canonical_signs(pairs.vectors / np.sqrt(built.rho)[:, None])
@@ -148,7 +151,7 @@ def _pairs_with_whole_cluster(built: Operator, dim: int, say: Say | None) -> tup
     """Eigenpairs up to the end of the cluster that ``dim`` may cut, and how many those are."""
     size = built.num_states
     if dim > size:
-        raise LapwingError(f"dim={dim} is larger than the number of states, {size}; ask for at most {size}")
+        raise ProblemError(above_the_rank(dim, size, "states"))
     symmetric, largest_mu = built.symmetrised(), built.largest_possible_mu()
     count = min(size, dim + EXTRA_PAIRS)
     while True:

@@ -1,18 +1,22 @@
 """Learning: ``learn``, and the estimator behind it with hyper-parameters in the constructor."""
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lapwing.errors import LapwingError
+from lapwing.errors import LapwingError, UntrustedWarning
 from lapwing.evaluation.score import score
+from lapwing.health import RECORD
 from lapwing.objectives.base import Objective
 from lapwing.representation import LaplacianRepresentation
 from lapwing.training.config import LearnConfig, make_config
-from lapwing.training.engine import LearningDivergedError, Report, history_rows
+from lapwing.training.engine import LearningDivergedError, NetworkCollapsedError, Report, history_rows
+from lapwing.training.health import diverged
 from lapwing.training.job import Data, Job, Watch
 from lapwing.training.keeping import train
 from lapwing.training.step import Program, TrainState
@@ -94,10 +98,16 @@ class Learner:
         try:
             end = train(job, program, state, inspect, report, folder)
         except LearningDivergedError as error:
-            if error.history:
-                error.models = self._models(job, program, error.state, error.history, time.perf_counter() - started)
+            # What had collapsed before it diverged leaves no model worth keeping.
+            with suppress(NetworkCollapsedError):
+                if error.history:
+                    error.models = self._models(job, program, error.state, error.history, time.perf_counter() - started)
+            for model in error.models:
+                model.metadata[RECORD]["problems"].insert(0, diverged(error.step).as_dict())
             raise
-        return self._models(job, program, end.state, end.history, prepared + end.seconds)
+        models = self._models(job, program, end.state, end.history, prepared + end.seconds)
+        _warn_if_untrusted(models)
+        return models
 
     def _models(
         self, job: Job, program: Program, state: TrainState, history: list[Report], seconds: float
@@ -142,6 +152,16 @@ def learn(
     """
     learner = Learner(preset, objective=objective, encoder=encoder, dim=dim, seed=seed, **options)
     return learner.fit(data, truth=truth, report=report, checkpoints=checkpoints)
+
+
+def _warn_if_untrusted(models: Sequence[LaplacianRepresentation]) -> None:
+    found = dict.fromkeys(one.name for model in models for one in model.problems() if one.untrusted)
+    if found:
+        warnings.warn(
+            f"this result must not be trusted ({', '.join(found)}); model.problems() says why and what to do",
+            UntrustedWarning,
+            stacklevel=4,
+        )
 
 
 def _cosine_to(truth: LaplacianRepresentation) -> Watch:

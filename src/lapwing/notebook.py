@@ -62,9 +62,21 @@ def _html(model: LaplacianRepresentation) -> str:
     picture = _image(model, name)
     return (
         '<div style="color:inherit;line-height:1.4;max-width:60em">'
-        f"{head}<div style='display:flex;flex-wrap:wrap;gap:16px;align-items:flex-start;margin-top:6px'>"
+        f"{head}{_problems(model)}"
+        "<div style='display:flex;flex-wrap:wrap;gap:16px;align-items:flex-start;margin-top:6px'>"
         f"{_table(model)}{picture}</div></div>"
     )
+
+
+def _problems(model: LaplacianRepresentation) -> str:
+    """What speaks against it, before anything else is looked at."""
+    lines = []
+    for problem in model.problems():
+        ink, ground = VERDICT_COLOURS[NOT_CONVERGED if problem.untrusted else TOO_FEW_DATA]
+        words = f"<b>{escape(problem.name)}</b>: {escape(problem.words)}; {escape(problem.advice)}"
+        style = f"color:{ink};background:{ground};padding:2px 8px;border-radius:6px;margin-top:4px"
+        lines.append(f'<div style="{style}">{words}</div>')
+    return "".join(lines)
 
 
 def _table(model: LaplacianRepresentation) -> str:

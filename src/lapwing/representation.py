@@ -16,6 +16,7 @@ from lapwing.definitions import Definition, as_definition, one_step, parse_defin
 from lapwing.encoders.base import Encoder
 from lapwing.errors import LapwingError
 from lapwing.files import read_manifest, replaced_file, write_json
+from lapwing.health import Problem, find_problems
 from lapwing.spectral.certificates import Certificate, certify
 from lapwing.spectral.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, LEARNED_TOLERANCE
 
@@ -138,6 +139,12 @@ class LaplacianRepresentation:
             self.dual_gaps,
         )
         return everything.first(self.dim)
+
+    def problems(self) -> list[Problem]:
+        """What speaks against trusting it, judged without a truth, most serious first; none where nothing does."""
+        judged = self.residuals is not None and self.orthonormality_error is not None and np.isfinite(self.mu).all()
+        arrays = self.encoder.arrays().values()
+        return find_problems(self.mu[: self.dim], arrays, self.certificate() if judged else None, self.metadata)
 
     def save(self, path: str | Path) -> Path:
         """Write ``model.safetensors`` and ``model.json`` into a folder; nothing is replaced unless both can be."""

@@ -18,8 +18,9 @@ HOMES = {
 }
 
 
-def run(words: Any) -> None:
-    """Do what the words say."""
+def run(words: Any) -> int:
+    """Do what the words say; the exit code."""
     command = type(words).__name__.lower()
     module = importlib.import_module(f"lapwing.commands.{HOMES[command]}")
-    getattr(module, f"run_{command}")(words)
+    code: int | None = getattr(module, f"run_{command}")(words)
+    return code or 0

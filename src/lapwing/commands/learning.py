@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lapwing import terminal
+from lapwing.commands.health import exit_code, show_problems
 from lapwing.commands.representations import print_spectrum, run_facts
 from lapwing.commands.resuming import resumed, under_order
 from lapwing.commands.words import GYMNASIUM_PREFIX, collection_source, file_name
@@ -25,7 +26,7 @@ from lapwing.runs import refuse_foreign, write_run
 from lapwing.sinks import SINKS, make_sink
 from lapwing.spectral.operators import Operator
 from lapwing.training.config import LearnConfig
-from lapwing.training.engine import LearningDivergedError, Report
+from lapwing.training.engine import LearningDivergedError, NetworkCollapsedError, Report
 from lapwing.trajectories.collect import collect
 from lapwing.trajectories.container import MANIFEST as DATA_MANIFEST
 from lapwing.trajectories.container import Trajectories
@@ -35,14 +36,16 @@ from lapwing.words.spelling import spelled
 LEARNED, COUNTED = "learned", "counting estimate"
 
 
-def run_learn(words: Learn) -> None:
-    """Learn from a world, its exact operator or a data set, and write the run; or go on with one."""
+def run_learn(words: Learn) -> int:
+    """Learn from a world, its exact operator or a data set, and write the run; or go on with one.
+
+    The exit code says if it went well.
+    """
     order = None
     if words.resume is not None:
         words, order = resumed(words)
         if order.status == FINISHED:
-            _show_finished(words)
-            return
+            return _show_finished(words)
     if not words.source:
         raise LapwingError("say what to learn, e.g. `lapwing learn Rooms-16`; `lapwing worlds` lists the worlds")
     out = words.out or Path("runs") / f"learn-{file_name(_label(words))}"
@@ -50,10 +53,10 @@ def run_learn(words: Learn) -> None:
     # Before any work: an option that is wrong or a package that is missing is better known at once.
     learner = Learner(words.preset, **_learning_options(words))
     with locked(out), under_order(words, out, order):
-        _learn_and_write(words, learner, out)
+        return _learn_and_write(words, learner, out)
 
 
-def _learn_and_write(words: Learn, learner: Learner, out: Path) -> None:
+def _learn_and_write(words: Learn, learner: Learner, out: Path) -> int:
     with ExitStack() as open_sinks:
         sinks = [open_sinks.enter_context(make_sink(name, out)) for name in dict.fromkeys(words.log)]
         data, truth = _learnable(words, out)
@@ -66,17 +69,20 @@ def _learn_and_write(words: Learn, learner: Learner, out: Path) -> None:
 
             written.append(write_report([out], out / "report.html"))
     _show(words, model, scores, out, written)
+    return exit_code(model)
 
 
-def _show_finished(words: Learn) -> None:
+def _show_finished(words: Learn) -> int:
     """A run that has ended already, as it was written."""
     assert words.out is not None
     model, label = load(words.out), _label(words)
     if words.json:
         terminal.print_json(run_facts(model, label, words.out, sorted(words.out.glob("[!.]*.*"))))
-        return
-    print_spectrum(model, label)
-    terminal.note(f"the run in {words.out} had ended; nothing was left to do")
+    else:
+        print_spectrum(model, label)
+        show_problems(model)
+        terminal.note(f"the run in {words.out} had ended; nothing was left to do")
+    return exit_code(model)
 
 
 def _learned(
@@ -87,7 +93,7 @@ def _learned(
     sinks: Sequence[Callable[[Report], None]],
     out: Path,
 ) -> LaplacianRepresentation:
-    """Learn, with each report on the screen and in the sinks; what diverged is written as far as it was good."""
+    """Learn, with each report on the screen and in the sinks; of what went wrong, the part that was good."""
     quality = "angle" if truth is None else "cosine"
     columns = ["step", "similarity" if truth is not None else "largest angle", "loss", "barrier"]
     with terminal.live_table(f"learning {_label(words)}", columns) as show:
@@ -101,11 +107,12 @@ def _learned(
 
         try:
             return learner.fit(data, truth=truth, report=report, checkpoints=out / CHECKPOINTS)
-        except LearningDivergedError as error:
-            if error.models:
-                write_run(error.models[0], out, data=data, command=spelled(words))
-                raise LapwingError(f"{error} in {out}, after {error.step} steps") from error
-            raise
+        except (LearningDivergedError, NetworkCollapsedError) as error:
+            if not error.models:
+                raise
+            # What is left of it names its problems, and is written like any other result.
+            kept: LaplacianRepresentation = error.models[0]
+            return kept
 
 
 def _show(
@@ -120,10 +127,9 @@ def _show(
     columns, rows = summary(model, scores)
     against = f" against the exact answer (clusters within {scores[LEARNED].tolerance:g})" if scores else ""
     terminal.print_table(f"{label}{against}", columns, rows)
-    if not model.certificate().converged:
-        terminal.note("some components have not converged: give more --steps, or see the verdicts above")
     for path in written:
         print(f"wrote {path}")
+    show_problems(model)
     if not words.no_report:
         print(f"Open it in a browser: {written[-1].resolve().as_uri()}")
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from lapwing import terminal
+from lapwing.commands.health import exit_code, show_problems
 from lapwing.commands.words import file_name, plain
 from lapwing.definitions import parse_definition
 from lapwing.environments.descriptions import world_from_description
@@ -23,8 +24,8 @@ from lapwing.words.representations import Score, Solve
 from lapwing.words.spelling import spelled
 
 
-def run_solve(words: Solve) -> None:
-    """Solve exactly (or by counting) and write model, spectrum and pictures."""
+def run_solve(words: Solve) -> int:
+    """Solve exactly (or by counting) and write model, spectrum and pictures; the exit code says whether to trust it."""
     definition = parse_definition(words.definition)
     source, label = _solvable(words)
     out = words.out or Path("runs") / f"solve-{file_name(label)}"
@@ -47,15 +48,18 @@ def run_solve(words: Solve) -> None:
         forget_order(out)
     if words.json:
         terminal.print_json(run_facts(model, label, out, written))
-        return
+        return exit_code(model)
     print_spectrum(model, label)
     for path in written:
         print(f"wrote {path}")
+    show_problems(model)
+    return exit_code(model)
 
 
 def run_score(words: Score) -> None:
     """Score a saved representation against a truth, with the counting estimate beside it if data are given."""
     model = load(words.model)
+    show_problems(model)
     truth = _truth_for(model, words)
     scores = {"model": score(model, truth, definition=words.definition, tolerance=words.tolerance)}
     if words.data is not None:
@@ -100,6 +104,7 @@ def _with_error_bar(row: dict[str, Any], column: str) -> str:
 def run_facts(model: LaplacianRepresentation, label: str, out: Path, written: list[Path]) -> dict[str, Any]:
     """What ``--json`` says of a run that was written."""
     facts = {"world": label, "folder": str(out), "spectrum": spectrum_rows(model), "files": [p.name for p in written]}
+    facts["problems"] = [problem.as_dict() for problem in model.problems()]
     return facts | {name: model.metadata[name] for name in ("steps", "seconds", "config") if name in model.metadata}
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.errors import LapwingError
+from lapwing.health import Problem
 from lapwing.report.charts import curve_figures, lengths_figure, spectrum_figure, visits_figure
 from lapwing.report.places import Places, places_of, values_at
 from lapwing.report.sources import Run
@@ -44,6 +45,7 @@ class RunContent:
         arrays: what page.js draws from, as JSON types.
         figures: plotly figures of numbers, by name.
         notes: what is left out or needs a word, by section.
+        problems: why not to trust it, most serious first.
     """
 
     run: Run
@@ -60,6 +62,7 @@ class RunContent:
     versions: list[tuple[str, str]]
     command: str | None
     score: dict[str, Any] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
 
     @property
     def has_picture(self) -> bool:
@@ -112,6 +115,7 @@ def content_of(run: Run) -> RunContent:
         versions=_pairs((run.made or {}).get("versions")),
         command=_command(run),
         score={} if truth is None else truth.score,
+        problems=run.model.problems(),
     )
 
 

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.batches.gaps import GapDistribution
-from lapwing.errors import LapwingError
 from lapwing.spectral.certificates import LARGEST_ANGLE, certify, ritz_angles
 from lapwing.spectral.clusters import canonical_signs
 from lapwing.spectral.ritz import ritz_from_forms
 from lapwing.training.forms import Encode, Forms
+from lapwing.training.health import refuse_unreadable
 from lapwing.trajectories.container import Trajectories
 
 RESAMPLES = 200
@@ -50,8 +50,7 @@ def read_forms(forms: Forms, gaps: GapDistribution, refine: bool, tolerance: flo
         refine: rotate inside the span (Rayleigh-Ritz); else only scale each component to mean square one.
         tolerance: relative width within which eigenvalues count as one.
     """
-    if not all(np.isfinite(form).all() for form in forms[:2]):
-        raise LapwingError("the network's outputs are NaN or infinite: it has diverged; lower the learning rate")
+    refuse_unreadable(forms)
     norms = np.diag(forms.gram)
     if refine:
         matrix = ritz_from_forms(forms.gram, forms.cross).rotation

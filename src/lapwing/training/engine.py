@@ -8,6 +8,7 @@ import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from lapwing.errors import LapwingError
+from lapwing.health import Problem, ProblemError
 from lapwing.training.step import Metrics, Program, TrainState
 
 
@@ -40,8 +41,16 @@ class LearningDivergedError(LapwingError):
         return LapwingError, (str(self),)
 
 
-class NetworkCollapsedError(LapwingError):
-    """The network's outputs depend on each other: they span fewer directions than components were asked for."""
+class NetworkCollapsedError(ProblemError):
+    """The network's outputs depend on each other: they span fewer directions than components were asked for.
+
+    ``models`` holds the representation of as many components as there are.
+    """
+
+    def __init__(self, problem: Problem, model: Any) -> None:
+        """Keep what is left."""
+        super().__init__(problem)
+        self.models = [model]
 
 
 # Called with the state after each chunk: numbers to report, and whether to stop.

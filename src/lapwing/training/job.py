@@ -20,6 +20,7 @@ from lapwing.encoders.registry import build_encoder, default_kind
 from lapwing.encoders.rotated import RotatedEncoder
 from lapwing.encoders.statistics import image_statistics, range_statistics
 from lapwing.errors import LapwingError
+from lapwing.health import RECORD
 from lapwing.objectives import AlloState, dual_eigenvalues, output_order, permuted
 from lapwing.objectives.base import Objective
 from lapwing.representation import LaplacianRepresentation
@@ -30,6 +31,7 @@ from lapwing.training.answer import Reading, bootstrap_errors, read_forms, unres
 from lapwing.training.config import LearnConfig
 from lapwing.training.engine import Inspect, NetworkCollapsedError, spread_over_devices
 from lapwing.training.forms import Forms, Judge, PairJudge, TableJudge
+from lapwing.training.health import collapsed, refuse_unlearnable, training_problems
 from lapwing.training.step import Program, TrainState, make_program
 from lapwing.trajectories.container import Trajectories
 
@@ -65,13 +67,13 @@ class Job:
             )
         self.config, self.seeds, self.data = config, _checked_seeds(seeds), data
         self.operator = _operator_of(data)
-        self._check_size()
+        refuse_unlearnable(data, self.operator, config.dim)
         self.width = self.config.dim + self._spare()
         self.kind = default_kind(self._shape()) if self.config.encoder == "auto" else self.config.encoder
         self.given = None if encoder is None else self._checked_encoder(encoder)
         self.custom = objective is not None
-        base = objective if objective is not None else self.config.make_objective()
-        self.objective = permuted(base, self.config.permute_every) if self.config.permute_every else base
+        self.base = objective if objective is not None else self.config.make_objective()
+        self.objective = permuted(self.base, self.config.permute_every) if self.config.permute_every else self.base
         self.gaps = endless_gaps(config.discounts)
         small = self.operator is not None and self.operator.num_states <= DENSE_STATES
         self.matrix = dense_operator(self.operator, self.gaps) if self.operator is not None and small else None
@@ -127,23 +129,27 @@ class Job:
     ) -> LaplacianRepresentation:
         """The finished representation of one seed; ``multipliers`` are the objective's own reading of eigenvalues."""
         forms, order = self._forms(encoder, state)
-        reading = with_canonical_signs(self._read(forms, order), self.judge.sample(self._encode(encoder)))
-        found, dim = len(reading.mu), self.config.dim
-        if found < dim:
-            raise NetworkCollapsedError(
-                f"the network collapsed to {found} independent components of the {dim} asked for; "
-                "train longer, or ask for fewer"
-            )
+        sample = self.judge.sample(self._encode(encoder))
+        reading = with_canonical_signs(self._read(forms, order), sample)
+        dim = min(len(reading.mu), self.config.dim)
+        history = metadata.get("history", ())
+        problems = training_problems(forms, sample, state.objective, self.base, self.config, history, multipliers)
+        health: dict[str, Any] = {}
         errors, noise = None, None
         if isinstance(self.data, Trajectories):
+            health["transitions"] = self.data.num_transitions
             noise = self._sampling_angles(encoder, reading)[:dim]
             if self.judge.walks is not None:
-                noise = np.hypot(noise, unresolved_angles(reading, self.judge.walks, self._tolerance())[:dim])
+                unseen = unresolved_angles(reading, self.judge.walks, self._tolerance())[:dim]
+                health["unseen"] = np.fmin(unseen, 1.0).tolist()
+                noise = np.hypot(noise, unseen)
             kept, mu = reading.matrix[:, :dim], reading.mu[:dim]
             errors = bootstrap_errors(self._encode(encoder), kept, mu, self.data, metadata["seed"])
         exact = isinstance(self.data, Operator) and self.data.exact
         config = {**self.config.as_dict(), "seed": metadata["seed"]}
-        return LaplacianRepresentation(
+        lost = collapsed(dim, self.config.dim) if dim < self.config.dim else None
+        health["problems"] = [one.as_dict() for one in ([lost] if lost else problems)]
+        model = LaplacianRepresentation(
             encoder=self._final_encoder(encoder, reading.matrix[:, :dim]),
             mu=reading.mu[:dim],
             dim=dim,
@@ -155,7 +161,7 @@ class Job:
             dual_gaps=None if multipliers is None else self._dual_gaps(forms, multipliers)[:dim],
             mu_errors=errors,
             orthonormality_error=reading.orthonormality_error,
-            next_mu=float(reading.mu[dim]) if found > dim else None,
+            next_mu=float(reading.mu[dim]) if len(reading.mu) > dim else None,
             metadata={
                 **(self.operator.metadata if self.operator is not None else self.data.metadata),
                 "method": "learn",
@@ -164,9 +170,13 @@ class Job:
                 "batches": self.batches.kind,
                 "encoder": encoder.kind,
                 "readings": self._readings(state, multipliers),
+                RECORD: health,
                 **metadata,
             },
         )
+        if lost:
+            raise NetworkCollapsedError(lost, model)
+        return model
 
     def _forms(self, encoder: Any, state: TrainState, quick: bool = False) -> tuple[Forms, NDArray[np.float64]]:
         """Forms of the outputs in the objective's order, that of eigenvalues, and the matrix that orders them."""
@@ -180,7 +190,9 @@ class Job:
     def _dual_gaps(self, forms: Forms, multipliers: NDArray[Any]) -> NDArray[np.float64]:
         """How far the objective's reading is from the Rayleigh quotient of the same output, as one-step eigenvalues."""
         plain = read_forms(forms, self.judge.gaps, False, self._tolerance())
-        return np.abs(self.batches.gaps.slowness(multipliers) - (1.0 - plain.mu))
+        known = np.isfinite(multipliers)
+        gaps = np.abs(self.batches.gaps.slowness(np.where(known, multipliers, 0.0)) - (1.0 - plain.mu))
+        return np.where(known, gaps, np.nan)
 
     def _tolerance(self) -> float:
         return LEARNED_TOLERANCE if isinstance(self.data, Operator) and self.data.exact else DATA_TOLERANCE
@@ -280,13 +292,6 @@ class Job:
         if self.operator is None:
             return self.config.spare
         return min(self.config.spare, self.operator.num_states - self.config.dim)
-
-    def _check_size(self) -> None:
-        if self.operator is not None and self.config.dim > self.operator.num_states:
-            raise LapwingError(
-                f"dim={self.config.dim} is larger than the number of states, {self.operator.num_states}; "
-                f"ask for at most {self.operator.num_states}"
-            )
 
     def _batches(self) -> Batches:
         config, gaps, wanted = self.config, self.gaps, self.config.batches

@@ -9,6 +9,7 @@ from scipy.sparse.csgraph import connected_components
 
 from lapwing.definitions import geometric, truncated
 from lapwing.trajectories.container import Trajectories
+from lapwing.trajectories.distinct import distinct_rows
 from lapwing.trajectories.resets import suspect_glued_resets
 
 MAX_HORIZONS = 4096
@@ -111,7 +112,7 @@ def audit(data: Trajectories, discount: float = 0.9) -> Audit:
         "suspected_resets": None if suspicion is None else suspicion.steps,
         "suspected_share": None if suspicion is None else suspicion.share,
     }
-    return Audit(**facts, warnings=tuple(_warnings(facts)))
+    return Audit(**facts, warnings=tuple(_warnings(facts) + _nothing_changes(data, facts)))
 
 
 def _gap_facts(data: Trajectories, discount: float) -> dict[str, float]:
@@ -178,6 +179,13 @@ def count_asymmetry(counts: csr_array) -> tuple[float, float]:
         return 0.0, 0.0
     squares = difference.multiply(difference).tocsr().multiply(both.power(-1.0))
     return float(difference.sum()) / (2.0 * total), float(squares.sum()) / both.nnz
+
+
+def _nothing_changes(data: Trajectories, facts: dict[str, Any]) -> list[str]:
+    """Also where nothing is counted, or several rows of the table are one observation."""
+    if facts["visited"] == 1 or distinct_rows(data.observations, enough=2) > 1:
+        return []
+    return ["all observations are the same, as if there were only one state: there is nothing to tell apart"]
 
 
 def _warnings(facts: dict[str, Any]) -> list[str]:

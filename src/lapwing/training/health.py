@@ -1,0 +1,191 @@
+"""What is seen while learning that speaks against its result: data not to be learned from, outputs gone wrong."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.health import (
+    COLLAPSED,
+    DEAD,
+    DIVERGED,
+    DUALS,
+    NOT_FINITE,
+    Problem,
+    ProblemError,
+    above_the_rank,
+    numbered,
+    one_state,
+)
+from lapwing.objectives import AlloState
+from lapwing.objectives.barrier import BarrierState
+from lapwing.objectives.base import Info, Objective
+from lapwing.spectral.operators import Operator
+from lapwing.training.config import LearnConfig
+from lapwing.training.forms import Forms
+from lapwing.trajectories.container import Trajectories
+from lapwing.trajectories.distinct import distinct_rows
+
+# Smallest mean square relative to the largest, largest cosine, and the share of the outputs that varies. A network
+# after a few steps was seen at 3e-4, 0.997 and 0.04; one that has died out at 3e-5 or less, 0.9999 or more, 1e-4 or
+# less.
+DEAD_SQUARE = 1e-4
+COPY_COSINE = 0.999
+CONSTANT_SHARE = 1e-2
+
+# Mean squares should be 1. Off by this much there is no way back; nor by less, if they were a hundred times better.
+LOST_SQUARE = 1e6
+WORSE_SQUARE = 10.0
+WORSE_TIMES = 100.0
+
+BEYOND_ALL_BOUNDS = 1e30
+
+
+def refuse_unlearnable(data: Trajectories | Operator, operator: Operator | None, dim: int) -> None:
+    """An error that names the problem, before any work, where the data cannot give ``dim`` components."""
+    observations = (operator or data).observations
+    if operator is not None and dim > operator.num_states:
+        raise ProblemError(above_the_rank(dim, operator.num_states, "states"))
+    if np.issubdtype(observations.dtype, np.inexact) and not np.isfinite(observations).all():
+        row = int(np.argmax(~np.isfinite(np.asarray(observations)).reshape(len(observations), -1).all(axis=1)))
+        words = f"the observation of state {row} holds NaN or infinity"
+        raise ProblemError(Problem(NOT_FINITE, (), words, "remove or repair it before learning"))
+    distinct = distinct_rows(observations, max(dim, 2))
+    if distinct < 2:
+        raise ProblemError(one_state())
+    if distinct < dim:
+        raise ProblemError(above_the_rank(dim, distinct, "different observations"))
+
+
+def refuse_unreadable(forms: Forms) -> None:
+    """An error where the outputs are NaN or infinite somewhere on the data, or zero everywhere."""
+    if not all(np.isfinite(form).all() for form in forms[:2]):
+        words = "the network's outputs are NaN or infinite on some of the data: it has diverged"
+        raise ProblemError(Problem(NOT_FINITE, (), words, "lower the learning rate, or look at your own network"))
+    if not (np.diag(forms.gram) > 0).any():
+        words = "the network's outputs are zero on all of the data"
+        raise ProblemError(Problem(COLLAPSED, (), words, "raise barrier, or look at your own network"))
+
+
+def training_problems(
+    forms: Forms,
+    sample: NDArray[np.float64],
+    state: Any,
+    objective: Objective,
+    config: LearnConfig,
+    history: Sequence[dict[str, float]] = (),
+    readings: NDArray[Any] | None = None,
+) -> list[Problem]:
+    """What the outputs of a network and the state of its objective say against the representation read from them.
+
+    Args:
+        forms: of the outputs before refinement, in the order of components.
+        sample: (n, d) outputs on the data.
+        state: the objective's last one.
+        objective: not wrapped.
+        config: what it was trained with.
+        history: rows of reports.
+        readings: the objective's own of the eigenvalues.
+    """
+    found = [
+        _unread(readings, config.dim),
+        _exploded(forms, history),
+        _constant(sample, config) or _dead(forms, config),
+    ]
+    return [one for one in (*found, _at_bounds(state, objective, config)) if one is not None]
+
+
+def diverged(steps: int) -> Problem:
+    """Learning that met NaN or infinity; what is left is from before."""
+    words = (
+        f"the loss or the weights were no longer finite after step {steps:,}, and this is what was learned until then"
+    )
+    return Problem(DIVERGED, (), words, "lower learning_rate or barrier_rate")
+
+
+def collapsed(found: int, dim: int) -> Problem:
+    """Fewer independent outputs than components."""
+    words = f"the network collapsed to {found} independent components of the {dim} asked for"
+    return Problem(
+        COLLAPSED, tuple(range(found + 1, dim + 1)), words, "lower dual_rate, raise barrier, or ask for fewer"
+    )
+
+
+def _unread(readings: NDArray[Any] | None, dim: int) -> Problem | None:
+    unknown = np.flatnonzero(~np.isfinite([] if readings is None else readings[:dim])) + 1
+    if not len(unknown):
+        return None
+    words = f"the objective reads NaN or infinity as eigenvalue of {numbered(unknown)}"
+    return Problem(NOT_FINITE, tuple(int(i) for i in unknown), words, "look at your own objective's eigenvalues")
+
+
+def _exploded(forms: Forms, history: Sequence[dict[str, float]]) -> Problem | None:
+    errors = np.abs(forms.gram - np.eye(len(forms.gram))).max(axis=0)
+    worst = float(errors.max())
+    best = min((row["error"] for row in history if "error" in row), default=worst)
+    if not (worst > LOST_SQUARE or (worst > WORSE_SQUARE and worst > WORSE_TIMES * best)):
+        return None
+    before = f"; they were off by {best:.2g} before" if worst > WORSE_TIMES * best else ""
+    words = f"outputs grew to a mean square of {float(np.diag(forms.gram).max()):.2g}, where it should be 1{before}"
+    return Problem(DIVERGED, (), words, "lower learning_rate")
+
+
+def _constant(sample: NDArray[np.float64], config: LearnConfig) -> Problem | None:
+    squares, varying = (sample**2).mean(axis=0).sum(), sample.var(axis=0).sum()
+    if config.dim < 2 or varying >= CONSTANT_SHARE * squares:
+        return None
+    words = f"the outputs are constant over the data: {varying / squares:.1g} of their mean square varies"
+    return Problem(COLLAPSED, tuple(range(2, config.dim + 1)), words, _stronger(config))
+
+
+def _dead(forms: Forms, config: LearnConfig) -> Problem | None:
+    norms = np.diag(forms.gram)
+    sizes = np.sqrt(np.maximum(norms, 1e-300))
+    cosines = np.abs(forms.gram) / np.outer(sizes, sizes)
+    vanished = norms < DEAD_SQUARE * norms.max()
+    copies = (np.tril(cosines, -1) > COPY_COSINE).any(axis=1) & ~vanished
+    alive = int((~(vanished | copies)).sum())
+    if config.refine == "ritz":
+        # Rotated inside the span, a component is no longer one output: what counts is whether enough of them live.
+        numbers = range(alive + 1, config.dim + 1)
+    else:
+        numbers = [int(i) + 1 for i in np.flatnonzero(vanished | copies) if i < config.dim]  # type: ignore[assignment]
+    if not len(numbers):
+        return None
+    kinds = [f"{vanished.sum()} vanished (mean square below {DEAD_SQUARE:g} of the largest)"] if vanished.any() else []
+    kinds += [f"{copies.sum()} copied another"] if copies.any() else []
+    words = f"of {len(norms)} outputs {' and '.join(kinds)}, so {numbered(list(numbers))} stand for nothing"
+    return Problem(DEAD, tuple(numbers), words, f"{_stronger(config)}, or ask for {max(alive, 1)}")
+
+
+def _at_bounds(state: Any, objective: Objective, config: LearnConfig) -> Problem | None:
+    inner = getattr(state, "inner", state)
+    if not isinstance(inner, AlloState):
+        return None
+    bounds = _bounds(inner, objective)
+    duals, barrier = np.abs(np.tril(np.asarray(inner.duals))), float(inner.barrier.coefficient)
+    reached = np.flatnonzero((duals >= bounds[0] * (1 - 1e-6)).any(axis=1)[: config.dim]) + 1
+    grown = barrier >= bounds[1] * (1 - 1e-6) > float(objective.init(len(duals)).barrier.coefficient)
+    if not len(reached) and not grown:
+        return None
+    seen = [f"duals of {numbered(reached)} stopped at their bound of {bounds[0]:g}"] if len(reached) else []
+    seen += [f"the barrier stopped growing at its maximum of {bounds[1]:g}"] if grown else []
+    rates = [f"dual_rate ({config.dual_rate:g})"] if len(reached) else []
+    advice = f"lower {' or '.join([*rates, f'learning_rate ({config.learning_rate:g})'])}"
+    return Problem(DUALS, tuple(int(i) for i in reached), " and ".join(seen), advice)
+
+
+def _bounds(state: AlloState, objective: Objective) -> tuple[float, float]:
+    """Where duals and barrier are cut off: asked of the objective itself, which may be the user's own."""
+    dim = state.duals.shape[0]
+    none, zeros = jnp.zeros(()), jnp.zeros((dim, dim))
+    info = Info(jnp.zeros(dim), zeros, zeros, none, none, none, none)
+    beyond = AlloState(zeros + BEYOND_ALL_BOUNDS, BarrierState(none + BEYOND_ALL_BOUNDS, none))
+    cut = objective.update(beyond, info)
+    return float(cut.duals[0, 0]), float(cut.barrier.coefficient)
+
+
+def _stronger(config: LearnConfig) -> str:
+    return f"raise barrier ({config.barrier:g}) or lower learning_rate ({config.learning_rate:g})"
