@@ -12,7 +12,7 @@ PACKAGE = Path(lapwing.__file__).parent
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 MAX_LINES = 350
 
-VOCABULARY = {"errors", "files", "locks", "definitions"}
+VOCABULARY = {"errors", "checks", "files", "locks", "definitions"}
 BELOW_TRAINING = {
     "environments", "trajectories", "spectral", "batches", "objectives", "encoders", "health", "representation",
 }  # fmt: skip
@@ -22,9 +22,10 @@ BELOW_COMMANDS = BELOW_EXPERIMENTS | {"theory", "studies", "experiments", "plots
 # Each module or folder of the package and what it may import, beside itself and the shared vocabulary.
 ARROWS: dict[str, set[str]] = {
     "errors": set(),
+    "checks": set(),
     "files": set(),
     "locks": set(),
-    "definitions": set(),
+    "definitions": {"checks"},
     "environments": set(),
     "trajectories": {"environments"},
     "spectral": {"environments", "trajectories"},
@@ -88,7 +89,7 @@ def arrows_out_of(source: str, package: tuple[str, ...]) -> set[str]:
 def backward_arrows(source: str, place: str, package: tuple[str, ...]) -> set[str]:
     allowed = ARROWS[place] | VOCABULARY | {place}
     if place in VOCABULARY:
-        allowed = {place, "errors"}
+        allowed = {place, "errors", *ARROWS[place]}
     return arrows_out_of(source, package) - allowed
 
 

@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+LONGEST_COMPARED = 200
+
 
 class LapwingError(ValueError):
     """Bad input or a bad file. The message says what was wrong and what to do about it."""
@@ -20,7 +22,8 @@ def nearest_names(name: str, known: Iterable[str], count: int = 3) -> list[str]:
         ['GridRoom-1']
     """
     by_lower = {candidate.lower(): candidate for candidate in known}
-    matches = difflib.get_close_matches(name.lower(), by_lower, n=count, cutoff=0.55)
+    # No name of ours is that long, and comparing a book with it would take as long as reading one.
+    matches = difflib.get_close_matches(name[:LONGEST_COMPARED].lower(), by_lower, n=count, cutoff=0.55)
     return [by_lower[match] for match in matches]
 
 

@@ -1,0 +1,85 @@
+"""Single values from outside, looked at before anything is made of them: numbers, paths, and how to show the wrong."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lapwing.errors import LapwingError
+
+LONGEST_SHOWN = 120
+
+
+def shown(value: Any) -> str:
+    """A value as it stands in a message: its repr, cut where it is long, and never an error of its own.
+
+    Example:
+        >>> shown("room:2x2"), len(shown("x" * 10**6)) < 200
+        ("'room:2x2'", True)
+    """
+    try:
+        text = repr(value)
+    except Exception:  # a number of more than 4,300 digits has no text, and a stranger's repr may do anything
+        return f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}... ({len(text):,} characters)"
+
+
+def as_whole(value: Any) -> int | None:
+    """Any kind of whole number as a plain int, 1e6 included; None for anything else, a yes or no among them.
+
+    Example:
+        >>> as_whole(np.int64(3)), as_whole(1e6), as_whole(2.5), as_whole(True)
+        (3, 1000000, None, None)
+    """
+    if _is_no_number(value):
+        return None
+    try:
+        whole = int(value)
+        return whole if bool(whole == value) else None
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def as_real(value: Any) -> float | None:
+    """Any kind of real number as a plain float, infinity and NaN included; None for anything else.
+
+    Example:
+        >>> as_real(np.float32(0.5)), as_real("0.5"), as_real(1j)
+        (0.5, None, None)
+    """
+    if _is_no_number(value):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def as_reals(values: ArrayLike) -> NDArray[np.float64] | None:
+    """Real numbers as a float64 array; None where there is anything else among them."""
+    try:
+        given = np.asarray(values)
+        if given.dtype.kind not in "biufO" or isinstance(values, np.ma.MaskedArray):
+            return None
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _is_no_number(value: Any) -> bool:
+    """Whether it is one of the things that Python or NumPy would turn into a number, though nobody meant one."""
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0 or value.dtype.kind not in "iuf"
+    return isinstance(value, (bool, np.bool_, str, bytes, complex, np.complexfloating))
+
+
+def as_path(value: Any, what: str) -> Path:
+    """A path from text or a path; ``what`` says in an error what it was to be."""
+    if not isinstance(value, (str, os.PathLike)):
+        raise LapwingError(f"{what} must be a path, got {shown(value)}")
+    path = Path(value)
+    if "\0" in str(path):
+        raise LapwingError(f"{what} must be a path, and no path holds a NUL character: {shown(str(path))}")
+    return path
