@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from lapwing.definitions import Definition, geometric, one_step, parse_definition, successor, truncated
+from lapwing.checks import shown
+from lapwing.definitions import MAX_HORIZON, Definition, geometric, one_step, parse_definition, successor, truncated
 from lapwing.errors import LapwingError
 
 PAPER_TABLE = Path(__file__).resolve().parents[2] / "shared" / "paper" / "eigenvalues.csv"
@@ -133,7 +134,8 @@ def test_nan_stays_nan_and_shapes_are_kept(definition: Definition) -> None:
 
 
 @given(
-    definition=definitions | st.builds(truncated, st.floats(0, 1, exclude_min=True, exclude_max=True), st.just(10**9))
+    definition=definitions
+    | st.builds(truncated, st.floats(0, 1, exclude_min=True, exclude_max=True), st.just(MAX_HORIZON))
 )
 def test_the_text_of_a_definition_reads_back_exactly(definition: Definition) -> None:
     assert parse_definition(str(definition)) == definition
@@ -200,3 +202,50 @@ def test_truncated_explains_the_eigenvalues_that_the_paper_printed_for_allo(worl
     # A constant of 0.0005 is left over, as episodes glued at resets would leave.
     assert np.mean(np.abs(printed - 0.0005 - expected)[large] / expected[large]) < 0.015
     assert np.mean(np.abs(printed - true)[large] / true[large]) > 0.10
+
+
+def test_a_long_run_of_spaces_in_a_definition_is_read_at_once() -> None:
+    # Two greedy runs of blanks side by side took time that grew with the square of the text.
+    with pytest.raises(LapwingError, match="unknown Laplacian definition"):
+        parse_definition("successor" + " " * 1_000_000 + "x")
+
+
+@pytest.mark.parametrize("text", [None, 3, b"one_step"])
+def test_a_definition_that_is_no_text_is_refused(text: object) -> None:
+    with pytest.raises(LapwingError, match="read from text"):
+        parse_definition(text)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("horizon", ["a", None, [1], True, 10**400, 10**5000], ids=shown)
+def test_a_horizon_that_is_no_number_of_transitions_is_refused(horizon: object) -> None:
+    with pytest.raises(LapwingError, match="horizon of truncated gaps"):
+        truncated(0.9, horizon)  # type: ignore[arg-type]
+
+
+def test_a_horizon_beyond_the_limit_is_refused_with_the_limit() -> None:
+    with pytest.raises(LapwingError, match="at most 1,000,000 transitions"):
+        parse_definition("truncated(0.9, 2e6)")
+
+
+def test_the_tail_that_is_left_out_of_a_long_horizon_does_not_show() -> None:
+    mu = np.array([-1.0, -0.3, 0.0, 0.5, 0.99, 1.0])
+    long = truncated(0.9, 5000)
+    whole = 1.0 - np.polynomial.polynomial.polyval(mu, np.concatenate([[0.0], long.gap_weights()]))
+    np.testing.assert_array_equal(long.from_mu(mu), whole)
+
+
+@pytest.mark.parametrize(
+    ("kind", "numbers"),
+    [("foo", {}), ("successor", {}), ("one_step", {"discount": 0.5}), ("successor", {"discount": 2})],
+)
+def test_a_definition_made_by_hand_is_checked_too(kind: str, numbers: dict[str, float]) -> None:
+    with pytest.raises(LapwingError):
+        Definition(kind, **numbers)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("values", ["a", [1, [2]], [1j], np.array(["0.5"])])
+def test_eigenvalues_that_are_no_real_numbers_are_refused(values: object) -> None:
+    for definition in (one_step(), successor(0.5), truncated(0.5, 3)):
+        for go in (definition.from_mu, definition.to_mu):
+            with pytest.raises(LapwingError, match="eigenvalues are real numbers"):
+                go(values)  # type: ignore[arg-type]

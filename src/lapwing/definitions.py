@@ -10,9 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 
+from lapwing.checks import as_real, as_reals, as_whole, shown
 from lapwing.errors import LapwingError, did_you_mean
 
 KINDS = ("one_step", "successor", "geometric", "truncated")
+
+MAX_HORIZON = 1_000_000
+"""Transitions of a truncated definition: a map of that many terms still takes about a second."""
+
+NEGLIGIBLE = 1e-30
 
 
 @dataclass(frozen=True)
@@ -27,9 +33,23 @@ class Definition:
     discount: float | None = None
     horizon: int | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse a kind that is none, and numbers that do not belong to it."""
+        if not isinstance(self.kind, str) or self.kind not in KINDS:
+            raise LapwingError(
+                f"unknown Laplacian definition {shown(self.kind)}; {did_you_mean(shown(self.kind), KINDS)}"
+            )
+        needed = (self.kind != "one_step", self.kind == "truncated")
+        if needed != (self.discount is not None, self.horizon is not None):
+            raise LapwingError(f"{self.kind} takes {sum(needed)} number(s); make it with {self.kind}(...)")
+        if self.discount is not None:
+            _checked_discount(self.discount)
+        if self.horizon is not None:
+            _checked_horizon(self.horizon)
+
     def from_mu(self, mu: ArrayLike) -> NDArray[np.float64]:
         """Eigenvalues of the Laplacian from eigenvalues mu of the one-step operator."""
-        values = np.asarray(mu, dtype=np.float64)
+        values = _checked_values(mu)
         if self.kind == "one_step":
             return 1.0 - values
         assert self.discount is not None
@@ -38,11 +58,12 @@ class Definition:
         if self.kind == "geometric":
             return (1.0 - values) / (1.0 - self.discount * values)
         weights = self.gap_weights()
+        weights = weights[: max(1, int((weights > NEGLIGIBLE).sum()))]  # they fall, and mu is at most 1
         return 1.0 - np.polynomial.polynomial.polyval(values, np.concatenate([[0.0], weights]))
 
     def to_mu(self, eigenvalues: ArrayLike) -> NDArray[np.float64]:
         """Eigenvalues mu of the one-step operator from eigenvalues of this Laplacian: the inverse of from_mu."""
-        values = np.asarray(eigenvalues, dtype=np.float64)
+        values = _checked_values(eigenvalues)
         if self.kind == "one_step":
             return 1.0 - values
         if self.kind == "truncated":
@@ -131,9 +152,7 @@ def truncated(discount: float, horizon: int) -> Definition:
         The paper compares estimates of this quantity with :func:`successor`; the difference is most of the error in
         its Table 3.
     """
-    if not float(horizon).is_integer() or horizon < 1:
-        raise LapwingError(f"the horizon of truncated gaps is a whole number of transitions above 0, got {horizon}")
-    return Definition("truncated", _checked_discount(discount), int(horizon))
+    return Definition("truncated", _checked_discount(discount), _checked_horizon(horizon))
 
 
 def parse_definition(text: str) -> Definition:
@@ -143,19 +162,21 @@ def parse_definition(text: str) -> Definition:
         >>> parse_definition("truncated(0.9, 50)").horizon
         50
     """
-    match = re.fullmatch(r"\s*([a-z_]+)\s*(?:\(([^()]*)\))?\s*", text)
+    if not isinstance(text, str):
+        raise LapwingError(f"a Laplacian definition is read from text such as 'successor(0.9)', got {shown(text)}")
+    match = re.fullmatch(r"([a-z_]+)(?:\s*\(([^()]*)\))?", text.strip())
     if match is None or match[1] not in KINDS:
         known = did_you_mean(text.split("(")[0].strip(), KINDS)
-        raise LapwingError(f"unknown Laplacian definition {text!r}; {known}")
+        raise LapwingError(f"unknown Laplacian definition {shown(text)}; {known}")
     kind = match[1]
     parts = [part.strip() for part in (match[2] or "").split(",") if part.strip()]
     wanted = {"one_step": 0, "successor": 1, "geometric": 1, "truncated": 2}[kind]
     try:
         numbers = [float(part) for part in parts]
     except ValueError:
-        raise LapwingError(f"{text!r}: the arguments of {kind} must be numbers") from None
+        raise LapwingError(f"{shown(text)}: the arguments of {kind} must be numbers") from None
     if len(numbers) != wanted:
-        raise LapwingError(f"{text!r}: {kind} takes {wanted} number(s), e.g. successor(0.9) or truncated(0.9, 50)")
+        raise LapwingError(f"{shown(text)}: {kind} takes {wanted} number(s), e.g. successor(0.9) or truncated(0.9, 50)")
     if kind == "one_step":
         return one_step()
     if kind == "truncated":
@@ -169,10 +190,32 @@ def as_definition(given: "Definition | str") -> Definition:
         return given
     if isinstance(given, str):
         return parse_definition(given)
-    raise LapwingError(f"a Laplacian definition is lw.successor(0.9) or its text 'successor(0.9)', got {given!r}")
+    raise LapwingError(f"a Laplacian definition is lw.successor(0.9) or its text 'successor(0.9)', got {shown(given)}")
 
 
 def _checked_discount(discount: float) -> float:
-    if not isinstance(discount, (int, float, np.floating)) or not 0.0 < discount < 1.0:
-        raise LapwingError(f"a discount lies strictly between 0 and 1, got {discount}")
-    return float(discount)
+    number = as_real(discount)
+    if number is None or not 0.0 < number < 1.0:
+        raise LapwingError(f"a discount lies strictly between 0 and 1, got {shown(discount)}")
+    return number
+
+
+def _checked_horizon(horizon: int) -> int:
+    whole = as_whole(horizon)
+    if whole is None or whole < 1:
+        raise LapwingError(
+            f"the horizon of truncated gaps is a whole number of transitions above 0, got {shown(horizon)}"
+        )
+    if whole > MAX_HORIZON:
+        raise LapwingError(
+            f"the horizon of truncated gaps is at most {MAX_HORIZON:,} transitions, got {shown(horizon)}; "
+            "geometric gaps are the same beyond it"
+        )
+    return whole
+
+
+def _checked_values(values: ArrayLike) -> NDArray[np.float64]:
+    numbers = as_reals(values)
+    if numbers is None:
+        raise LapwingError(f"eigenvalues are real numbers, got {shown(values)}")
+    return numbers

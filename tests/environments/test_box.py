@@ -141,3 +141,21 @@ def test_sides_may_be_an_array() -> None:
 def test_fewer_than_one_mode_is_refused(count: int) -> None:
     with pytest.raises(LapwingError, match=f"at least 1, got {count}"):
         BoxWorld().exact_modes(count)
+
+
+@pytest.mark.parametrize("sides", ["a", None, [[1.0]], [1j], 10**400, {"a": 1}])
+def test_sides_that_are_no_numbers_are_refused(sides: object) -> None:
+    with pytest.raises(LapwingError, match="at least one side"):
+        BoxWorld(sides)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("step", ["a", None, [0.1], 0.1j, 10**400])
+def test_a_step_that_is_no_number_is_refused(step: object) -> None:
+    with pytest.raises(LapwingError, match="step of a box walk"):
+        BoxWorld((1.0,), step)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", ["a", None, 2.5, 10**9])
+def test_a_number_of_modes_that_cannot_be_is_refused(count: object) -> None:
+    with pytest.raises(LapwingError, match="number of modes"):
+        BoxWorld().exact_modes(count)  # type: ignore[arg-type]

@@ -231,3 +231,21 @@ def test_a_table_larger_than_memory_is_refused_before_it_is_made() -> None:
     with pytest.raises(LapwingError, match="GiB"):
         world.with_options(observation="pixels").observations()
     assert world.observe([7]).shape == (1, 1_000_000)
+
+
+@pytest.mark.parametrize("slip", ["a", None, [0.1], 0.1j, True, np.array([0.1, 0.2])])
+def test_a_slip_that_is_no_number_is_refused(slip: object) -> None:
+    with pytest.raises(LapwingError, match="slip is a probability"):
+        GridWorld(room(2, 2), slip=slip)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("layout", [None, "FourRooms", np.ones((2, 2), dtype=bool)])
+def test_a_grid_without_a_layout_is_refused(layout: object) -> None:
+    with pytest.raises(LapwingError, match="made from a layout"):
+        GridWorld(layout)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("states", [-1, 4, 1.0, "a", None, [True], [[0], [1, 2]], 10**400])
+def test_a_state_that_is_none_is_refused_and_does_not_count_from_the_end(states: object) -> None:
+    with pytest.raises(LapwingError, match="states are whole numbers from 0 to 3"):
+        GridWorld(room(2, 2)).observe(states)  # type: ignore[arg-type]

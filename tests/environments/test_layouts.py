@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
+from lapwing.environments import layouts
 from lapwing.environments.layouts import Layout
 from lapwing.errors import LapwingError
 
@@ -163,3 +164,34 @@ def test_every_layout_of_the_authors_reads_and_reads_back(authors_layouts: Path)
         layout = Layout.from_file(path)
         assert layout.name == path.stem
         assert layout.to_text() == path.read_text().rstrip("\n")
+
+
+@pytest.mark.parametrize("text", [None, 3, b"X X", ["X X"]])
+def test_a_layout_that_is_no_text_is_refused(text: object) -> None:
+    with pytest.raises(LapwingError, match="read from text"):
+        Layout.from_text(text)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("path", [None, 3, b"a.txt", "a\0.txt"])
+def test_a_path_that_is_none_is_refused(path: object) -> None:
+    with pytest.raises(LapwingError, match="a layout file must be a path"):
+        Layout.from_file(path)  # type: ignore[arg-type]
+
+
+def test_a_layout_beyond_the_largest_is_refused_with_the_limit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(layouts, "MAX_TILES", 20)
+    monkeypatch.setattr(layouts, "MAX_FILE_BYTES", 80)
+    (tmp_path / "long.txt").write_text(" " * 81)
+    for make in (
+        lambda: Layout.from_text(" " * 21),
+        lambda: Layout("wide", np.ones((3, 7), dtype=bool)),
+        lambda: Layout.from_file(tmp_path / "long.txt"),
+    ):
+        with pytest.raises(LapwingError, match="20 tiles"):
+            make()
+    assert Layout.from_text(" " * 20).num_cells == 20
+
+
+def test_a_file_without_an_end_is_not_read_to_its_end() -> None:
+    with pytest.raises(LapwingError, match="larger than any layout"):
+        Layout.from_file("/dev/zero")

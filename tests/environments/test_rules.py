@@ -1,6 +1,7 @@
 """Layouts made by rule."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,3 +135,32 @@ def test_a_room_size_below_one_is_refused(rule, size: int) -> None:
 def test_a_negative_seed_is_refused(rule) -> None:
     with pytest.raises(LapwingError, match="at least 0, got -1"):
         rule(2, 2, seed=-1)
+
+
+@pytest.mark.parametrize("make", [room, rooms, symmetric_rooms, perfect_maze])
+@pytest.mark.parametrize("size", [2.5, "a", None, True, float("nan"), float("inf")])
+def test_a_size_that_is_no_whole_number_is_refused(make: Any, size: object) -> None:
+    with pytest.raises(LapwingError, match=r"must be at least 1, got .*; give a whole number"):
+        make(size, 3)
+
+
+@pytest.mark.parametrize("make", [room, rooms, symmetric_rooms, perfect_maze])
+@pytest.mark.parametrize("rows", [10**5, 10**9, 10**30])
+def test_a_world_beyond_the_largest_is_refused_before_memory_is_asked_for(make: Any, rows: int) -> None:
+    with pytest.raises(LapwingError, match="more than 10,000,000 tiles"):
+        make(rows, rows)
+
+
+def test_rooms_of_an_absurd_size_and_an_absurd_canvas_are_refused() -> None:
+    with pytest.raises(LapwingError, match="more than 10,000,000 tiles"):
+        rooms(2, 2, 10**9)
+    with pytest.raises(LapwingError, match="more than 10,000,000 tiles"):
+        corridors((10**9, 10**9), [], "endless")
+    with pytest.raises(LapwingError, match="rows must be at least 1"):
+        corridors((-3, 3), [], "negative")
+
+
+@pytest.mark.parametrize("options", [{"seed": "a"}, {"seed": 2.5}, {"extra_doors": 1.5}, {"extra_doors": "a"}])
+def test_seeds_and_doors_that_are_no_whole_numbers_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(LapwingError):
+        rooms(2, 2, 3, **options)

@@ -7,10 +7,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lapwing.checks import as_real, as_reals, as_whole, shown
 from lapwing.errors import LapwingError
 
 # Above this mode number the search gives up: only steps absurdly short or long beside the box get there.
 _MAX_MODE = 1 << 20
+
+MAX_MODES = 100_000
+# Sobol sequences, which a box is looked at with, have no more axes.
+MAX_DIMENSION = 1_000
 
 
 class BoxModes(NamedTuple):
@@ -43,11 +48,15 @@ class BoxWorld:
 
     def __post_init__(self) -> None:
         """Refuse an empty or flat box and a walk that never moves."""
-        object.__setattr__(self, "sides", tuple(float(side) for side in np.atleast_1d(self.sides)))
-        if not self.sides or not all(np.isfinite(side) and side > 0 for side in self.sides):
-            raise LapwingError(f"a box needs at least one side, each positive and finite, got {self.sides}")
-        if not (np.isfinite(self.step) and self.step > 0):
-            raise LapwingError(f"the step of a box walk must be positive and finite, got {self.step}")
+        sides, step = as_reals(self.sides), as_real(self.step)
+        if sides is None or sides.ndim > 1 or not sides.size or not (np.isfinite(sides) & (sides > 0)).all():
+            raise LapwingError(f"a box needs at least one side, each positive and finite, got {shown(self.sides)}")
+        if sides.size > MAX_DIMENSION:
+            raise LapwingError(f"a box has at most {MAX_DIMENSION} sides, got {sides.size}")
+        if step is None or not (np.isfinite(step) and step > 0):
+            raise LapwingError(f"the step of a box walk must be positive and finite, got {shown(self.step)}")
+        object.__setattr__(self, "sides", tuple(np.atleast_1d(sides).tolist()))
+        object.__setattr__(self, "step", step)
 
     @property
     def dimension(self) -> int:
@@ -74,8 +83,12 @@ class BoxWorld:
 
     def exact_modes(self, count: int) -> BoxModes:
         """The ``count`` modes with the largest one-step eigenvalues, from the closed form."""
-        if count < 1:
-            raise LapwingError(f"the number of modes must be at least 1, got {count}")
+        whole = as_whole(count)
+        if whole is None or whole < 1:
+            raise LapwingError(f"the number of modes must be at least 1, got {shown(count)}")
+        if whole > MAX_MODES:
+            raise LapwingError(f"the number of modes must be at most {MAX_MODES:,}, got {shown(count)}")
+        count = whole
         if count > 1 and all(_is_whole(self.step / side) for side in self.sides):
             raise LapwingError(
                 f"a step of {self.step:g} forgets everything in a box of sides {self.sides}: all eigenvalues but "

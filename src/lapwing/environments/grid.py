@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array
 
+from lapwing.checks import as_real, as_reals, shown
 from lapwing.environments.layouts import Layout
 from lapwing.errors import LapwingError, did_you_mean
 
@@ -50,11 +51,15 @@ class GridWorld:
 
     def __post_init__(self) -> None:
         """Check every option, so that a world which exists is a world which works."""
-        if self.observation not in OBSERVATION_MODES:
-            known = did_you_mean(str(self.observation), OBSERVATION_MODES)
-            raise LapwingError(f"unknown observation mode {self.observation!r}; {known}")
-        if not 0.0 <= self.slip <= 1.0:
-            raise LapwingError(f"slip is a probability between 0 and 1, got {self.slip}")
+        if not isinstance(self.layout, Layout):
+            raise LapwingError(f"a grid world is made from a layout, got {shown(self.layout)}")
+        if not isinstance(self.observation, str) or self.observation not in OBSERVATION_MODES:
+            named = shown(self.observation)
+            raise LapwingError(f"unknown observation mode {named}; {did_you_mean(named, OBSERVATION_MODES)}")
+        slip = as_real(self.slip)
+        if slip is None or not 0.0 <= slip <= 1.0:
+            raise LapwingError(f"slip is a probability between 0 and 1, got {shown(self.slip)}")
+        object.__setattr__(self, "slip", slip)
         if self.policy is not None:
             object.__setattr__(self, "policy", checked_policy(self.policy, self.num_states))
 
@@ -98,7 +103,7 @@ class GridWorld:
 
     def observe(self, states: ArrayLike) -> NDArray[Any]:
         """The observations of some states, in this world's mode: float32, or uint8 for pixels."""
-        indices = np.atleast_1d(np.asarray(states))
+        indices = self._checked_states(states)
         _refuse_huge(indices.size * int(np.prod(self.observation_shape)) * (1 if self.observation == "pixels" else 4))
         if self.observation == "xy":
             return (self.layout.cells[indices] / np.array(self.layout.shape) - 0.5).astype(np.float32)
@@ -110,6 +115,18 @@ class GridWorld:
         cells = self.layout.cells[indices]
         images[np.arange(indices.size), cells[:, 0], cells[:, 1]] = AGENT_COLOUR
         return images
+
+    def _checked_states(self, states: ArrayLike) -> NDArray[np.integer[Any]]:
+        """Numbers of states as an array; a negative one would count from the end."""
+        try:
+            indices = np.atleast_1d(np.asarray(states))
+        except ValueError:
+            indices = np.array([""])
+        if not indices.size:
+            return indices.astype(np.intp)
+        if indices.dtype.kind not in "iu" or indices.min() < 0 or indices.max() >= self.num_states:
+            raise LapwingError(f"states are whole numbers from 0 to {self.num_states - 1}, got {shown(states)}")
+        return indices
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
@@ -129,10 +146,9 @@ class GridWorld:
 
 def checked_policy(policy: ArrayLike | Sequence[Sequence[float]], num_states: int) -> NDArray[np.float64]:
     """A policy table as float64, or an error that names the first bad row."""
-    try:
-        table = np.asarray(policy, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise LapwingError(f"a policy table needs {len(MOVES)} numbers in each of {num_states} rows") from error
+    table = as_reals(policy)
+    if table is None:
+        raise LapwingError(f"a policy table needs {len(MOVES)} numbers in each of {num_states} rows")
     if table.shape != (num_states, len(MOVES)):
         raise LapwingError(
             f"a policy table needs shape (states, moves) = ({num_states}, {len(MOVES)}), got {table.shape}; "

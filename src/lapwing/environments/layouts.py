@@ -8,10 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from lapwing.checks import as_path, shown
 from lapwing.errors import LapwingError
 
 WALL_CHARACTERS = "X#"
 FREE_CHARACTERS = " ."
+
+MAX_TILES = 10_000_000
+"""Tiles of a canvas, walls included: about ten times the largest world that is solved in a minute."""
+
+MAX_FILE_BYTES = 4 * MAX_TILES
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +42,7 @@ class Layout:
                 f"layout {self.name!r}: needs a two-dimensional array of booleans (True is free), "
                 f"got {free.ndim} dimension(s) of {free.dtype}"
             )
+        require_tiles(f"layout {shown(self.name)}", *free.shape)
         object.__setattr__(self, "free", free)
         if not self.free.any():
             raise LapwingError(
@@ -45,6 +52,9 @@ class Layout:
     @classmethod
     def from_text(cls, text: str, name: str = "layout", description: str = "") -> "Layout":
         """Read a layout from text: ``X`` or ``#`` is wall, space or ``.`` is free, one line per row."""
+        if not isinstance(text, str):
+            raise LapwingError(f"a layout is read from text of X and spaces, got {shown(text)}")
+        require_tiles(f"layout {shown(name)}", len(text), 1)
         rows = text.removeprefix("\ufeff").replace("\r\n", "\n").rstrip("\n").split("\n")
         width = len(rows[0])
         for row, line in enumerate(rows):
@@ -65,9 +75,13 @@ class Layout:
     @classmethod
     def from_file(cls, path: str | Path) -> "Layout":
         """Read a layout from a text file; its name is the file's without the ending."""
-        path = Path(path)
+        path = as_path(path, "a layout file")
         try:
-            text = path.read_text(encoding="utf-8")
+            with path.open("rb") as stream:
+                content = stream.read(MAX_FILE_BYTES + 1)
+            if len(content) > MAX_FILE_BYTES:
+                raise LapwingError(f"{path} is larger than any layout may be, {MAX_TILES:,} tiles; is it one?")
+            text = content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
         except UnicodeDecodeError as error:
             raise LapwingError(f"{path} is not a text file; a layout is plain text of X and spaces") from error
         except OSError as error:
@@ -105,3 +119,9 @@ class Layout:
     def num_components(self) -> int:
         """How many separate regions the free cells form; 1 when all is connected."""
         return int(ndimage.label(self.free)[1])
+
+
+def require_tiles(label: str, rows: int, columns: int) -> None:
+    """Refuse a canvas larger than any that could be worked with, before memory is asked for it."""
+    if rows * columns > MAX_TILES:
+        raise LapwingError(f"{label} would have more than {MAX_TILES:,} tiles; choose a smaller world")

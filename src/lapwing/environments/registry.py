@@ -5,9 +5,10 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from lapwing.checks import as_path, shown
 from lapwing.environments.box import BoxWorld
 from lapwing.environments.grid import GridWorld, ObservationMode
-from lapwing.environments.layouts import Layout
+from lapwing.environments.layouts import Layout, require_tiles
 from lapwing.environments.rules import corridors, perfect_maze, room, rooms, symmetric_rooms
 from lapwing.errors import LapwingError, did_you_mean
 
@@ -60,7 +61,6 @@ SHIPPED_BOXES: dict[str, Callable[[], BoxWorld]] = {
 }
 
 _RULE = re.compile(r"(?P<rule>room|rooms|maze):(?P<sizes>\d{1,18}(?:x\d{1,18})*)(?::(?P<seed>\d{1,18}))?")
-_MAX_RULE_TILES = 50_000_000
 
 
 def world_names(layouts: str | Path | None = None) -> list[str]:
@@ -74,7 +74,7 @@ def layout_files(layouts: str | Path | None = None) -> dict[str, Path]:
     source = layouts if layouts is not None else os.environ.get(LAYOUTS_VARIABLE) or None
     if source is None:
         return {}
-    folder = Path(source)
+    folder = as_path(source, "the folder of layouts")
     if not folder.is_dir():
         said_by = "--layouts" if layouts is not None else LAYOUTS_VARIABLE
         raise LapwingError(f"{said_by} names {folder}, which is not a folder; give a folder of *.txt layouts")
@@ -83,6 +83,8 @@ def layout_files(layouts: str | Path | None = None) -> dict[str, Path]:
 
 def make_layout(name: str, layouts: str | Path | None = None) -> Layout:
     """A layout by name: a file of the layouts folder, a shipped one, a rule, or the path of a text file."""
+    if not isinstance(name, str):
+        raise LapwingError(f"a layout's name is text, got {shown(name)}")
     files = layout_files(layouts)
     if name in files:
         return Layout.from_file(files[name])
@@ -97,7 +99,7 @@ def make_layout(name: str, layouts: str | Path | None = None) -> Layout:
         raise LapwingError(f"{name} is a continuous box and has no layout; make_world({name!r}) makes it")
     known = did_you_mean(name, world_names(layouts))
     raise LapwingError(
-        f"unknown world {name!r}; {known} A rule (room:20x30, rooms:4x4x5:SEED, maze:10x15:SEED) "
+        f"unknown world {shown(name)}; {known} A rule (room:20x30, rooms:4x4x5:SEED, maze:10x15:SEED) "
         "or the path of a .txt layout works too"
     )
 
@@ -121,7 +123,7 @@ def make_world(
         if observation != "xy" or slip:
             raise LapwingError(f"{name} is a continuous box: it has no slip, and its only observation is xy")
         return SHIPPED_BOXES[name]()
-    layout = make_layout(name, layouts) if isinstance(name, str) else name
+    layout = name if isinstance(name, Layout) else make_layout(name, layouts)
     return GridWorld(layout, observation=observation, slip=slip)
 
 
@@ -133,8 +135,7 @@ def _layout_by_rule(name: str, match: re.Match[str]) -> Layout:
         raise LapwingError(f"{name!r}: {rule} takes {' or '.join(map(str, wanted))} sizes, got {len(sizes)}")
     size = sizes[2] if len(sizes) == 3 else {"room": 1, "rooms": 4, "maze": 1}[rule]
     height, width = (n + 2 if rule == "room" else n * (size + 1) + 1 for n in sizes[:2])
-    if height * width > _MAX_RULE_TILES:
-        raise LapwingError(f"{name!r} would have more than {_MAX_RULE_TILES:,} tiles; choose a smaller world")
+    require_tiles(repr(name), height, width)
     if rule == "room":
         if match["seed"]:
             raise LapwingError(f"{name!r}: an empty room takes no seed")

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import minimum_spanning_tree
 
-from lapwing.environments.layouts import Layout
+from lapwing.checks import as_whole, shown
+from lapwing.environments.layouts import Layout, require_tiles
 from lapwing.errors import LapwingError
 
 Edge = tuple[int, int, int, int]
@@ -20,7 +21,8 @@ def room(rows: int, columns: int, name: str | None = None) -> Layout:
         >>> room(5, 6).num_cells
         30
     """
-    _require_positive(rows=rows, columns=columns)
+    rows, columns = _checked_sizes(rows=rows, columns=columns)
+    require_tiles(f"a room of {rows}x{columns}", rows + 2, columns + 2)
     free = np.zeros((rows + 2, columns + 2), dtype=bool)
     free[1:-1, 1:-1] = True
     return Layout(name or f"room:{rows}x{columns}", free, f"one empty {rows}x{columns} room")
@@ -40,13 +42,14 @@ def rooms(
         >>> rooms(4, 4, size=4).num_cells       # 16 rooms of 16 cells and 15 doors
         271
     """
-    _require_positive(room_rows=room_rows, room_columns=room_columns, size=size)
+    room_rows, room_columns, size = _checked_block(room_rows, room_columns, size)
     rng = _seeded(seed)
     tree, others = _random_spanning_tree(room_rows, room_columns, rng)
-    if not 0 <= extra_doors <= len(others):
-        raise LapwingError(f"extra_doors must be between 0 and {len(others)} for these rooms, got {extra_doors}")
+    doors = as_whole(extra_doors)
+    if doors is None or not 0 <= doors <= len(others):
+        raise LapwingError(f"extra_doors must be between 0 and {len(others)} for these rooms, got {shown(extra_doors)}")
     free = _block_of_rooms(room_rows, room_columns, size)
-    for edge in tree + others[:extra_doors]:
+    for edge in tree + others[:doors]:
         _open_door(free, edge, size, int(rng.integers(size)))
     label = name or f"rooms:{room_rows}x{room_columns}x{size}:{seed}"
     return Layout(label, free, f"{room_rows}x{room_columns} rooms of {size}x{size}, random doors")
@@ -54,7 +57,7 @@ def rooms(
 
 def symmetric_rooms(room_rows: int, room_columns: int, size: int = 5, name: str | None = None) -> Layout:
     """A block of square rooms with a door in the middle of each shared wall."""
-    _require_positive(room_rows=room_rows, room_columns=room_columns, size=size)
+    room_rows, room_columns, size = _checked_block(room_rows, room_columns, size)
     free = _block_of_rooms(room_rows, room_columns, size)
     for edge in _grid_edges(room_rows, room_columns):
         _open_door(free, edge, size, size // 2)
@@ -69,7 +72,7 @@ def perfect_maze(rows: int, columns: int, seed: int = 0, name: str | None = None
         >>> perfect_maze(9, 9).shape            # walls included
         (19, 19)
     """
-    _require_positive(rows=rows, columns=columns)
+    rows, columns, _ = _checked_block(rows, columns, 1, ("rows", "columns"))
     tree, _ = _random_spanning_tree(rows, columns, _seeded(seed))
     free = _block_of_rooms(rows, columns, 1)
     for edge in tree:
@@ -79,7 +82,9 @@ def perfect_maze(rows: int, columns: int, seed: int = 0, name: str | None = None
 
 def corridors(shape: tuple[int, int], corners: list[list[tuple[int, int]]], name: str, description: str = "") -> Layout:
     """Straight corridors one cell wide on a walled canvas, each along its list of (row, column) corners."""
-    free = np.zeros(shape, dtype=bool)
+    height, width = _checked_sizes(rows=shape[0], columns=shape[1])
+    require_tiles(f"layout {shown(name)}", height, width)
+    free = np.zeros((height, width), dtype=bool)
     for path in corners:
         for (row0, column0), (row1, column1) in itertools.pairwise(path):
             rows = slice(min(row0, row1), max(row0, row1) + 1)
@@ -87,16 +92,31 @@ def corridors(shape: tuple[int, int], corners: list[list[tuple[int, int]]], name
     return Layout(name, free, description)
 
 
-def _require_positive(**sizes: int) -> None:
+def _checked_sizes(**sizes: int) -> list[int]:
+    """Sizes as plain whole numbers above 0."""
+    checked = []
     for label, value in sizes.items():
-        if value < 1:
-            raise LapwingError(f"{label} must be at least 1, got {value}")
+        whole = as_whole(value)
+        if whole is None or whole < 1:
+            raise LapwingError(f"{label} must be at least 1, got {shown(value)}; give a whole number")
+        checked.append(whole)
+    return checked
+
+
+def _checked_block(
+    rows: int, columns: int, size: int, names: tuple[str, str] = ("room_rows", "room_columns")
+) -> tuple[int, int, int]:
+    """Sizes of a block of rooms that has a canvas of bearable size."""
+    height, width, side = _checked_sizes(**{names[0]: rows, names[1]: columns, "size": size})
+    require_tiles(f"a block of {height}x{width} rooms or junctions", height * (side + 1) + 1, width * (side + 1) + 1)
+    return height, width, side
 
 
 def _seeded(seed: int) -> np.random.Generator:
-    if seed < 0:
-        raise LapwingError(f"a seed is a whole number of at least 0, got {seed}")
-    return np.random.default_rng(seed)
+    whole = as_whole(seed)
+    if whole is None or whole < 0:
+        raise LapwingError(f"a seed is a whole number of at least 0, got {shown(seed)}")
+    return np.random.default_rng(whole)
 
 
 def _grid_edges(rows: int, columns: int) -> list[Edge]:

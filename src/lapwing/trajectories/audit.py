@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from lapwing.definitions import geometric, truncated
+from lapwing.definitions import MAX_HORIZON, geometric, truncated
 from lapwing.trajectories.container import Trajectories
 from lapwing.trajectories.distinct import distinct_rows
 from lapwing.trajectories.resets import suspect_glued_resets
@@ -131,8 +131,8 @@ def _gap_facts(data: Trajectories, discount: float) -> dict[str, float]:
 
 def _mean_gap(discount: float, horizon: int) -> float:
     """Mean gap inside episodes of so many transitions, with as many numbers as a float can tell apart."""
-    definition = truncated(discount, horizon)
-    settled = max(LONG_HORIZON, int(np.ceil(np.log(1e-18) / np.log(discount))))
+    definition = truncated(discount, min(horizon, MAX_HORIZON))
+    settled = min(max(LONG_HORIZON, int(np.ceil(np.log(1e-18) / np.log(discount)))), MAX_HORIZON)
     if horizon > settled:
         # With more steps left than that, the end of the episode is never felt.
         return (settled * _mean_gap(discount, settled) + (horizon - settled) / (1.0 - discount)) / horizon
