@@ -119,3 +119,41 @@ def test_the_stop_gradient_switch_reaches_allo() -> None:
         return jax.grad(lambda u: objective.loss(objective.init(2), Values(jnp.zeros(2), u, u))[0])(batch)
 
     assert not np.allclose(gradient(True), gradient(False))
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("barrier", float("nan"), "barrier must be positive and finite"),
+        ("barrier", float("inf"), "barrier must be positive and finite"),
+        ("barrier", -1.0, "barrier must be positive and finite"),
+        ("barrier", 1e5, "starts above max_barrier"),
+        ("barrier_rate", float("nan"), "barrier_rate must be zero or more"),
+        ("dual_rate", -1.0, "dual_rate must be zero or more"),
+        ("learning_rate", float("inf"), "learning_rate must be positive and finite"),
+        ("learning_rate", "0.1", "learning_rate must be a number"),
+        ("learning_rate", True, "learning_rate must be a number"),
+        ("learning_rate", 10**400, "learning_rate must be a number"),
+        ("discounts", (), "at least one of them"),
+        ("discounts", 1.0, "strictly between 0 and 1"),
+        ("discounts", float("nan"), "strictly between 0 and 1"),
+        ("discounts", [0.5] * 101, "at most 100"),
+        ("dim", 10_001, "dim must be at most 10,000"),
+        pytest.param("dim", 10**5000, "10,000, got a int that cannot be shown", id="a dim of 5,000 digits"),
+        ("steps", 2**31, "steps must be at most 2,147,483,647"),
+        ("batch_size", 10**12, "batch_size must be at most"),
+        ("seed", 2**32, "seed must be at most"),
+        ("hidden", (0,), "sizes of at least 1"),
+        ("hidden", (10**6, 10**6), "more than 268,435,456 weights"),
+        ("hidden", [1] * 101, "at most 100"),
+        ("duals", "no", "duals must be True or False"),
+        ("duals", 1, "duals must be True or False"),
+        ("objective", 3, "objective must be a name"),
+        ("objective", ["allo"], "objective must be a name"),
+        ("encoder", 3, "encoder must be a name"),
+        ("batches", np.array([1, 2]), "batches must be a name"),
+    ],
+)
+def test_values_from_nowhere_are_refused_by_name_before_any_work(option: str, value: Any, words: str) -> None:
+    with pytest.raises(LapwingError, match=words):
+        make_config(**{option: value})

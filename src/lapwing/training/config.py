@@ -1,13 +1,18 @@
 """How to learn: one flat, frozen configuration, and the presets it starts from."""
 
 import dataclasses
-import operator
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+import numpy as np
+
+from lapwing.batches.gaps import endless_gaps
+from lapwing.checks import as_real, as_whole, shown
 from lapwing.errors import LapwingError, did_you_mean
 from lapwing.objectives import OBJECTIVES
+from lapwing.objectives.barrier import require_not_negative, require_positive
 from lapwing.objectives.base import Objective
 
 
@@ -61,22 +66,21 @@ class LearnConfig:
     """Steps between reports."""
 
     def __post_init__(self) -> None:
-        """Refuse values that cannot work, each by name."""
-        for name in ("dim", "steps", "batch_size", "log_every"):
-            if getattr(self, name) < 1:
-                raise LapwingError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.seed >= 1 << 32:
-            raise LapwingError(f"seed must be below 2**32, got {self.seed}")
-        for name in ("spare", "seed", "permute_every"):
-            if getattr(self, name) < 0:
-                raise LapwingError(f"{name} must not be negative, got {getattr(self, name)}")
-        if not self.learning_rate > 0:
-            raise LapwingError(f"learning_rate must be positive, got {self.learning_rate}")
+        """Refuse values that cannot work, each by name, and values that no memory could hold."""
+        for name, (least, most) in _BOUNDS.items():
+            _require_between(name, getattr(self, name), least, most)
+        for name in ("barrier", "learning_rate"):
+            require_positive(name, getattr(self, name))
+        for name in ("barrier_rate", "dual_rate"):
+            require_not_negative(name, getattr(self, name))
+        endless_gaps(self.discounts)
+        _require_bearable(self.hidden)
         if self.objective not in OBJECTIVES:
-            raise LapwingError(f"no objective {self.objective!r}; {did_you_mean(self.objective, OBJECTIVES)}")
+            raise LapwingError(f"no objective {shown(self.objective)}; {did_you_mean(self.objective, OBJECTIVES)}")
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
-                raise LapwingError(f"{name} must be one of {', '.join(allowed)}; got {getattr(self, name)!r}")
+                raise LapwingError(f"{name} must be one of {', '.join(allowed)}; got {shown(getattr(self, name))}")
+        self.make_objective()
 
     def make_objective(self) -> Objective:
         """The objective that these hyper-parameters describe."""
@@ -91,6 +95,19 @@ class LearnConfig:
         """As JSON types."""
         return {name: list(v) if isinstance(v, tuple) else v for name, v in dataclasses.asdict(self).items()}
 
+
+# Least and most. Steps are counted in 32 bits; duals are a square of dim; the rest is what memory could hold.
+_BOUNDS = {
+    "dim": (1, 10_000),
+    "spare": (0, 10_000),
+    "steps": (1, 2**31 - 1),
+    "seed": (0, 2**32 - 1),
+    "batch_size": (1, 1 << 24),
+    "permute_every": (0, 2**31 - 1),
+    "log_every": (1, 2**31 - 1),
+}
+_MOST_OF_A_LIST = 100
+_MOST_WEIGHTS = 1 << 28
 
 _CHOICES = {
     "batches": ("auto", "exact", "sampled", "unbiased"),
@@ -138,11 +155,11 @@ def make_config(preset: str = "default", **given: Any) -> LearnConfig:
         (0.9,)
     """
     if not isinstance(preset, str) or preset not in PRESETS:
-        raise LapwingError(f"no preset {preset!r}; {did_you_mean(str(preset), PRESETS)}")
+        raise LapwingError(f"no preset {shown(preset)}; {did_you_mean(shown(preset), PRESETS)}")
     known = [field.name for field in fields(LearnConfig)]
     for name in given:
         if name not in known:
-            raise LapwingError(f"learning has no option {name!r}; {did_you_mean(name, known)}")
+            raise LapwingError(f"learning has no option {shown(name)}; {did_you_mean(name, known)}")
     wanted = {name: _as_plain(name, value) for name, value in given.items() if value is not None}
     base = PRESETS[preset]
     dim = wanted.get("dim", LearnConfig.dim)
@@ -154,24 +171,45 @@ def make_config(preset: str = "default", **given: Any) -> LearnConfig:
 def _as_plain(name: str, value: Any) -> Any:
     """The value as the plain type of its field, which files and shapes insist on; 2.5 components are refused."""
     if name in ("discounts", "hidden"):
-        convert: Callable[[Any], Any] = float if name == "discounts" else _whole
+        convert = as_real if name == "discounts" else as_whole
         several = value if isinstance(value, (list, tuple)) else (value,)
+        if len(several) > _MOST_OF_A_LIST:
+            raise LapwingError(f"{name} are at most {_MOST_OF_A_LIST}, got {len(several):,} of them")
         return tuple(_converted(name, one, convert) for one in several)
     kind = type(getattr(LearnConfig, name))
-    if kind not in (int, float):
+    if kind is bool:
+        if not isinstance(value, (bool, np.bool_)):
+            raise LapwingError(f"{name} must be True or False, got {shown(value)}")
+        return bool(value)
+    if kind is str:
+        if not isinstance(value, str):
+            raise LapwingError(f"{name} must be a name, got {shown(value)}")
         return value
-    return _converted(name, value, _whole if kind is int else float)
+    return _converted(name, value, as_whole if kind is int else as_real)
 
 
 def _converted(name: str, value: Any, convert: Callable[[Any], Any]) -> Any:
-    try:
-        return convert(value)
-    except (TypeError, ValueError):
-        kind = "whole number" if convert is _whole else "number"
-        raise LapwingError(f"{name} must be a {kind}, got {value!r}") from None
+    found = convert(value)
+    if found is None:
+        kind = "whole number" if convert is as_whole else "number"
+        raise LapwingError(f"{name} must be a {kind}, got {shown(value)}")
+    return found
 
 
-def _whole(value: Any) -> int:
-    if isinstance(value, bool):
-        raise TypeError("a yes or no is no number")
-    return int(value) if isinstance(value, float) and value.is_integer() else operator.index(value)
+def _require_between(name: str, value: int, least: int, most: int) -> None:
+    if value < least:
+        least_in_words = "not be negative" if least == 0 else f"be at least {least}"
+        raise LapwingError(f"{name} must {least_in_words}, got {shown(value)}")
+    if value > most:
+        raise LapwingError(f"{name} must be at most {most:,}, got {shown(value)}")
+
+
+def _require_bearable(hidden: Sequence[int]) -> None:
+    """Refuse layers of no size, and so many weights that training could not hold them."""
+    if any(size < 1 for size in hidden):
+        raise LapwingError(f"hidden must be sizes of at least 1, got {shown(hidden)}")
+    weights = sum(inputs * outputs for inputs, outputs in itertools.pairwise(hidden)) + sum(hidden)
+    if weights > _MOST_WEIGHTS:
+        raise LapwingError(
+            f"hidden layers of {shown(hidden)} would have more than {_MOST_WEIGHTS:,} weights; make them smaller"
+        )
