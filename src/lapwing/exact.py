@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
+from lapwing.checks import as_whole, shown
 from lapwing.definitions import Definition, as_definition, one_step
 from lapwing.encoders.cosine import CosineEncoder
 from lapwing.encoders.lookup import LookupEncoder
@@ -199,12 +200,9 @@ def _solve_box(world: BoxWorld, dim: int, definition: Definition) -> LaplacianRe
 
 
 def _checked_dim(dim: Any) -> int:
-    try:
-        whole = 0 if isinstance(dim, (bool, str)) else int(dim)
-    except (TypeError, ValueError, OverflowError):
-        whole = 0
-    if whole < 1 or whole != dim:
-        raise LapwingError(f"dim must be a whole number of at least 1, got {dim!r}")
+    whole = as_whole(dim)
+    if whole is None or whole < 1:
+        raise LapwingError(f"dim must be a whole number of at least 1, got {shown(dim)}")
     return whole
 
 

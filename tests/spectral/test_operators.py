@@ -1,9 +1,11 @@
 """One-step operators: the rho-adjoint, stationary distributions, counting, and dense Laplacians."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 
 from closed_forms import birth_death, random_chain, ring, ring_mu, stationary_by_dense_eig
 from lapwing.definitions import Definition, geometric, one_step, successor, truncated
@@ -314,3 +316,42 @@ def test_an_operator_counts_the_parts_that_no_step_joins() -> None:
     blocks = np.kron(np.eye(3), ring(4, 1.0))
     assert operator_from_matrix(blocks).num_components() == 3
     assert isinstance(operator_from_matrix(blocks), Operator)
+
+
+def broken_indices() -> csr_array:
+    matrix = csr_array(np.eye(3))
+    matrix.indices = np.array([0, 7, 1], dtype=matrix.indices.dtype)
+    return matrix
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        broken_indices(),
+        np.ma.masked_array(np.eye(2), mask=[[1, 0], [0, 0]]),
+        np.array([["1"]]),
+        np.zeros((2, 2), dtype="M8[s]"),
+        np.array([[10**400]], dtype=object),
+        coo_array(np.eye(2) * 1j),
+    ],
+    ids=["indices outside", "masked", "text", "dates", "too large a number", "sparse complex"],
+)
+def test_a_matrix_of_anything_but_real_numbers_is_refused_and_crashes_nothing(matrix: Any) -> None:
+    with pytest.raises(LapwingError, match="not a matrix of real numbers"):
+        operator_from_matrix(matrix)
+
+
+@pytest.mark.parametrize(
+    ("rho", "words"),
+    [
+        (["a", "b"], "2 positive finite weights"),
+        ([1j, 1.0], "2 positive finite weights"),
+        (10**400, "2 positive finite weights"),
+        ({"a": 1}, "2 positive finite weights"),
+        ([1e308, 1e308], "orders of magnitude"),
+        ([1e-320, 1.0], "orders of magnitude"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_refused(rho: Any, words: str) -> None:
+    with pytest.raises(LapwingError, match=words):
+        operator_from_matrix(np.full((2, 2), 0.5), rho)

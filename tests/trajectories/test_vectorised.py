@@ -285,3 +285,32 @@ def test_a_box_follows_its_policy_and_clips_its_actions() -> None:
         moves = np.diff(data.episode(number), axis=0)
         np.testing.assert_allclose(np.abs(moves[:, 0]).max(), 0.01, atol=1e-6)
         np.testing.assert_allclose(moves[:, 1], 0.0, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"steps": 10**12}, "steps must be at most 2,147,483,647"),
+        ({"steps": 10**30}, "steps must be at most"),
+        ({"steps": True}, "steps must be a whole number"),
+        ({"steps": np.array([1, 2])}, "steps must be a whole number"),
+        ({"episode_length": 10**19}, "episode_length must be at most"),
+        ({"episode_length": (1, 10**18)}, "episode_length must be at most"),
+        ({"slip": ""}, "slip is a probability"),
+        ({"slip": []}, "slip is a probability"),
+        ({"observation": np.array([1, 2])}, "unknown observation mode"),
+        ({"policy": 10**400}, "a policy table needs 4 numbers"),
+        ({"policy": np.ones((11, 4)) * 1j}, "a policy table needs 4 numbers"),
+        ({"out": 3}, "the folder to write must be a path"),
+        ({"out": "a\0b"}, "the folder to write must be a path"),
+        ({"policy": lambda seen: [[0], [1, 2]]}, "the policy must give"),
+        ({"policy": lambda seen: None}, "the policy must give"),
+    ],
+)
+def test_arguments_from_nowhere_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(LapwingError, match=words):
+        collect("GridMaze-7", **{"steps": 20, **options})
+
+
+def test_episodes_of_any_length_within_the_limit_add_up() -> None:
+    assert collect("GridMaze-7", 100, episode_length=(1, 2**31 - 1)).num_transitions == 100

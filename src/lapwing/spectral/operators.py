@@ -9,6 +9,7 @@ from scipy.sparse import csr_array, diags_array, eye_array, issparse, sparray, s
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
+from lapwing.checks import as_reals, shown
 from lapwing.definitions import Definition
 from lapwing.environments.descriptions import describe_world
 from lapwing.environments.grid import GridWorld
@@ -169,23 +170,21 @@ def _weights(matrix: csr_array, rho: ArrayLike | str | None) -> NDArray[np.float
         return stationary_distribution(matrix)
     if isinstance(rho, str):
         if rho != "uniform":
-            raise LapwingError(f"rho must be 'uniform', an array of weights or None (stationary), got {rho!r}")
+            raise LapwingError(f"rho must be 'uniform', an array of weights or None (stationary), got {shown(rho)}")
         return np.full(count, 1.0 / count)
-    weights = np.asarray(rho, dtype=np.float64)
-    if weights.shape != (count,) or not np.isfinite(weights).all() or (weights <= 0).any():
+    weights = as_reals(rho)
+    if weights is None or weights.shape != (count,) or not np.isfinite(weights).all() or (weights <= 0).any():
         raise LapwingError(f"rho must be {count} positive finite weights, one per state")
-    return weights / weights.sum()
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    shares = weights / total
+    if not shares.min() > np.finfo(np.float64).tiny:
+        raise LapwingError("rho spans too many orders of magnitude; divide the weights by their sum, drop the smallest")
+    return shares
 
 
 def _checked_matrix(matrix: ArrayLike | sparray | spmatrix) -> csr_array:
-    try:
-        # SciPy would read a tuple of rows as the parts of a sparse matrix.
-        rows = matrix if issparse(matrix) else np.asarray(matrix)
-        if np.iscomplexobj(rows):
-            raise TypeError("it holds complex ones")
-        checked = csr_array(rows, dtype=np.float64, copy=True)
-    except (TypeError, ValueError) as error:
-        raise LapwingError(f"this is not a matrix of real numbers: {error}") from error
+    checked = _as_csr(matrix)
     if checked.ndim != 2 or checked.shape[0] != checked.shape[1] or checked.shape[0] == 0:
         raise LapwingError(f"a transition matrix is square and not empty, got shape {checked.shape}")
     if not np.isfinite(checked.data).all() or (checked.data < 0).any():
@@ -201,3 +200,24 @@ def _checked_matrix(matrix: ArrayLike | sparray | spmatrix) -> csr_array:
     # A stored zero would pass for a step that joins two states.
     checked.eliminate_zeros()
     return csr_array(diags_array(1.0 / sums) @ checked)
+
+
+def _as_csr(matrix: ArrayLike | sparray | spmatrix) -> csr_array:
+    """Any matrix as a sparse one of float64, its own copy."""
+    try:
+        if isinstance(matrix, np.ma.MaskedArray):
+            raise TypeError("it has masked entries; fill them first")
+        # SciPy would read a tuple of rows as the parts of a sparse matrix.
+        rows: Any = matrix if issparse(matrix) else np.asarray(matrix)
+        if rows.dtype.kind not in "biufO":
+            raise TypeError(f"it holds {rows.dtype}")
+        if rows.ndim != 2:
+            raise LapwingError(f"a transition matrix is square and not empty, got shape {rows.shape}")
+        if issparse(rows) and hasattr(rows, "check_format"):
+            # SciPy's loops trust the indices of a sparse matrix and write wherever they point.
+            rows.check_format(full_check=True)
+        return csr_array(rows, dtype=np.float64, copy=True)
+    except LapwingError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        raise LapwingError(f"this is not a matrix of real numbers: {error}") from error

@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from lapwing.checks import as_path
 from lapwing.errors import LapwingError
 from lapwing.files import ArrayAppender, crc32, replaced_directory, working_directory
 from lapwing.trajectories.container import ARRAY_FILES, MANIFEST, Trajectories, check_finite, write_manifest
@@ -116,7 +117,7 @@ class TrajectoryBuilder:
 
     def __init__(self, out: str | Path | None = None, table: NDArray[Any] | None = None, tabulate: bool = True) -> None:
         """Nothing is written before the first episode comes in."""
-        self._out = None if out is None else Path(out)
+        self._out = None if out is None else as_path(out, "the folder to write")
         self._folder: Path | None = None
         self._known = table
         self._table = ObservationTable() if table is None and tabulate else None

@@ -8,6 +8,7 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import ArrayLike
 
+from lapwing.checks import as_whole, shown
 from lapwing.environments.box import BoxWorld
 from lapwing.environments.descriptions import describe_world
 from lapwing.environments.grid import GridWorld, ObservationMode
@@ -18,6 +19,8 @@ from lapwing.trajectories.builder import TrajectoryBuilder
 from lapwing.trajectories.container import Trajectories
 from lapwing.trajectories.from_gymnasium import collect_gymnasium
 from lapwing.trajectories.vectorised import EpisodeLength, Policy, Progress, collect_own_world, draw_lengths
+
+MAX_STEPS = 2**31 - 1
 
 DEFAULT_EPISODE_LENGTH = 50  # as in the paper: episodes of 51 states
 
@@ -81,12 +84,11 @@ def collect(
 
 def _whole_number(name: str, value: Any) -> int:
     """Any kind of integer as a plain int, which JSON and Gymnasium insist on; 1e6 will do, 0.5 and -1 will not."""
-    try:
-        whole = int(value)
-    except (TypeError, ValueError, OverflowError):
-        whole = -1
-    if whole != value or whole < 0:
-        raise LapwingError(f"{name} must be a whole number of at least 0, got {value!r}")
+    whole = as_whole(value)
+    if whole is None or whole < 0:
+        raise LapwingError(f"{name} must be a whole number of at least 0, got {shown(value)}")
+    if name != "seed" and whole > MAX_STEPS:
+        raise LapwingError(f"{name} must be at most {MAX_STEPS:,}, got {shown(value)}; positions are 32-bit numbers")
     return whole
 
 
@@ -98,7 +100,9 @@ def _prepared_world(
     policy: Policy | ArrayLike | None,
 ) -> World:
     if isinstance(source, (str, Layout)):
-        world = make_world(source, observation=observation or "xy", slip=slip or 0.0, layouts=layouts)
+        options = {"observation": observation, "slip": slip}
+        given = {name: value for name, value in options.items() if value is not None}
+        world = make_world(source, **given, layouts=layouts)  # type: ignore[arg-type]
     elif isinstance(source, (GridWorld, BoxWorld)):
         world = source
     else:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lapwing.checks import as_reals
 from lapwing.environments.box import BoxWorld
 from lapwing.environments.grid import MOVES, GridWorld
 from lapwing.environments.registry import World
@@ -100,11 +101,11 @@ def _grid_step_by_callable(world: GridWorld, policy: Policy, successors: NDArray
     count = len(MOVES)
 
     def step(state: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        moves = np.asarray(policy(world.observe(state)))
-        if moves.shape != state.shape or not np.issubdtype(moves.dtype, np.integer):
-            raise LapwingError(
-                f"the policy must give {len(state)} whole numbers, one per observation, got {moves.shape}"
-            )
+        answer = policy(world.observe(state))
+        moves = None if as_reals(answer) is None else np.asarray(answer)
+        if moves is None or moves.shape != state.shape or not np.issubdtype(moves.dtype, np.integer):
+            got = "something else" if moves is None else f"{moves.dtype} {moves.shape}"
+            raise LapwingError(f"the policy must give {len(state)} whole numbers, one per observation, got {got}")
         if ((moves < 0) | (moves >= count)).any():
             raise LapwingError(f"the policy gave a move outside 0 to {count - 1} (up, right, down, left)")
         slips = rng.random(len(state)) < world.slip
@@ -116,9 +117,10 @@ def _grid_step_by_callable(world: GridWorld, policy: Policy, successors: NDArray
 
 def _box_step(world: BoxWorld, policy: Policy | None) -> Step:
     def step(points: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        actions = rng.uniform(-1.0, 1.0, points.shape) if policy is None else np.asarray(policy(world.observe(points)))
-        if actions.shape != points.shape or not np.isfinite(actions).all():
-            raise LapwingError(f"the policy must give finite actions of shape {points.shape}, got {actions.shape}")
+        actions = rng.uniform(-1.0, 1.0, points.shape) if policy is None else as_reals(policy(world.observe(points)))
+        if actions is None or actions.shape != points.shape or not np.isfinite(actions).all():
+            got = "something else" if actions is None else str(actions.shape)
+            raise LapwingError(f"the policy must give finite actions of shape {points.shape}, got {got}")
         return world.advance(points, np.clip(actions, -1.0, 1.0))
 
     return step
