@@ -321,3 +321,8 @@ def test_the_checksum_knows_values_types_and_shapes_but_not_memory_order() -> No
     others = [array + 1, array.reshape(3, 2), array.astype(">i4"), array.view(np.uint32), array.view(np.float32)]
     assert len({crc32(array), *map(crc32, others)}) == 6
     assert crc32(np.asfortranarray(array)) == crc32(array)
+
+
+def test_a_folder_whose_name_no_system_takes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(LapwingError, match="cannot write to"):
+        working_directory(tmp_path / ("x" * 5000), "manifest.json", ())

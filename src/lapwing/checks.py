@@ -83,3 +83,11 @@ def as_path(value: Any, what: str) -> Path:
     if "\0" in str(path):
         raise LapwingError(f"{what} must be a path, and no path holds a NUL character: {shown(str(path))}")
     return path
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is such a folder; a name that no system could have names none."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False

@@ -102,9 +102,9 @@ def replaced_directory(path: Path, marker: str, members: Collection[str]) -> Ite
 def working_directory(path: Path, marker: str, members: Collection[str]) -> Path:
     """A new temporary folder beside ``path``, or an error if ``path`` must not be replaced."""
     path = path.resolve()
-    if path.exists() and not path.is_dir():
-        raise LapwingError(f"{path} is a file; choose a folder")
     try:
+        if path.exists() and not path.is_dir():
+            raise LapwingError(f"{path} is a file; choose a folder")
         present = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
         if present and marker not in present:
             raise LapwingError(f"{path} holds other files and no {marker}; choose an empty or new folder")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lapwing.checks import shown
 from lapwing.errors import LapwingError
 from lapwing.spectral.certificates import LARGEST_ANGLE, LARGEST_GRAM_ERROR, NOT_CONVERGED, TOO_FEW_DATA, Certificate
 
@@ -80,7 +81,9 @@ class ProblemError(LapwingError):
 
 def above_the_rank(dim: int, rank: int, what: str) -> Problem:
     """More components asked for than there are directions."""
-    return Problem(ABOVE_RANK, (), f"dim={dim} is larger than the number of {what}, {rank}", f"ask for at most {rank}")
+    return Problem(
+        ABOVE_RANK, (), f"dim={shown(dim)} is larger than the number of {what}, {rank}", f"ask for at most {rank}"
+    )
 
 
 def one_state() -> Problem:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lapwing.checks import shown
 from lapwing.errors import LapwingError, UntrustedWarning
 from lapwing.evaluation.score import score
 from lapwing.health import RECORD
@@ -46,10 +47,10 @@ class Learner:
         """Keep the configuration; nothing is computed yet."""
         if objective is not None and not isinstance(objective, (Objective, str)):
             raise LapwingError(
-                f"objective must be lw.allo(...), lw.ggdo(...) and the like, or a name; got {objective!r}"
+                f"objective must be lw.allo(...), lw.ggdo(...) and the like, or a name; got {shown(objective)}"
             )
         if encoder is not None and not isinstance(encoder, str) and not callable(encoder):
-            raise LapwingError(f"encoder must be a network (a callable on batches) or a name, got {encoder!r}")
+            raise LapwingError(f"encoder must be a network (a callable on batches) or a name, got {shown(encoder)}")
         named = {"objective": objective, "encoder": encoder}
         named = {option: value for option, value in named.items() if isinstance(value, str)}
         self.preset = preset

@@ -355,3 +355,19 @@ def test_a_matrix_of_anything_but_real_numbers_is_refused_and_crashes_nothing(ma
 def test_weights_that_cannot_be_used_are_refused(rho: Any, words: str) -> None:
     with pytest.raises(LapwingError, match=words):
         operator_from_matrix(np.full((2, 2), 0.5), rho)
+
+
+def test_a_state_that_is_as_good_as_never_left_is_refused_in_words() -> None:
+    matrix = [[1.0, 1e-17, 0.0, 0.0], [1e-39, 0.0, 0.5, 0.5], [0.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]
+    with pytest.raises(LapwingError, match="lost in rounding"):
+        operator_from_matrix(matrix)
+
+
+def test_index_pointers_that_shrink_and_coordinates_outside_are_refused() -> None:
+    shrinking = csr_array(np.eye(1))
+    shrinking.indptr = np.array([0, -1], dtype=shrinking.indptr.dtype)
+    outside = coo_array(np.eye(2))
+    outside.coords = (np.array([0, 9]), np.array([0, 1]))
+    for matrix in (shrinking, outside):
+        with pytest.raises(LapwingError, match="not a matrix of real numbers"):
+            operator_from_matrix(matrix)

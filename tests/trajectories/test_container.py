@@ -294,3 +294,17 @@ def test_nan_is_found_beyond_the_first_chunk(monkeypatch: pytest.MonkeyPatch) ->
     observations[37, 1, 0] = np.nan
     with pytest.raises(LapwingError, match="observation 37 holds NaN"):
         Trajectories(observations, np.array([0, 50]), NO[:1], NO[:1])
+
+
+@pytest.mark.parametrize("name", ["observations", "offsets", "terminated", "truncated", "ids"])
+def test_a_part_that_is_no_array_is_refused_by_name(name: str) -> None:
+    sound = {
+        "observations": np.zeros((1, 2)),
+        "offsets": np.array([0, 2]),
+        "terminated": np.array([False]),
+        "truncated": np.array([True]),
+        "ids": np.zeros(2, dtype=np.int32),
+    }
+    Trajectories(**sound)
+    with pytest.raises(LapwingError, match=f"{name} must be a NumPy array, got list"):
+        Trajectories(**{**sound, name: [0]})  # type: ignore[arg-type]

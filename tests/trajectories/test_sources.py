@@ -277,3 +277,28 @@ def test_minari_observations_that_are_no_arrays_are_refused(minari_folder: Path)
 def test_an_unknown_minari_data_set_is_refused_with_advice(minari_folder: Path, name: str) -> None:
     with pytest.raises(LapwingError, match=r"no local Minari data set .*`minari list local`"):
         from_minari(name)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"lengths": np.nan}, "lengths must be a list of whole numbers"),
+        ({"lengths": [2.5, 2.5]}, "lengths must be a list of whole numbers"),
+        ({"lengths": [1e300]}, "lengths must be a list of whole numbers"),
+        ({"lengths": "five"}, "lengths must be a list of whole numbers"),
+        ({"lengths": [[5]]}, "lengths must be a list of whole numbers"),
+        ({"terminated": ["a"] * 5}, "true or false at each row"),
+        ({"terminated": [np.nan] * 5}, "true or false at each row"),
+        ({"truncated": [[True], [True, False]]}, "true or false at each row"),
+        ({"episode_ids": [[0], [0, 1]]}, "one label per row"),
+    ],
+)
+def test_boundaries_that_are_no_numbers_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(LapwingError, match=words):
+        from_arrays(np.zeros((5, 2)), **options)
+
+
+@pytest.mark.parametrize("dtype", ["c16", "m8[s]", "M8[s]", "U1"])
+def test_observations_that_are_no_real_numbers_are_refused(dtype: str) -> None:
+    with pytest.raises(LapwingError, match="observations must be numbers"):
+        from_arrays(np.zeros((5, 2), dtype=dtype), lengths=[5])

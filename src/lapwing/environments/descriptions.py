@@ -27,18 +27,17 @@ def describe_world(world: World) -> dict[str, Any]:
 
 def world_from_description(description: dict[str, Any] | None) -> World | None:
     """The world that :func:`describe_world` described; None for anything else, such as a Gymnasium environment."""
-    kind = (description or {}).get("kind")
-    if description is None or kind not in ("grid", "box"):
+    if not isinstance(description, dict) or description.get("kind") not in ("grid", "box"):
         return None
     try:
-        if kind == "box":
+        if description["kind"] == "box":
             sides = tuple(float(side) for side in description["sides"])
             return BoxWorld(sides, float(description["step"]), str(description["name"]))
         layout = Layout.from_text(str(description["layout"]), name=str(description["name"]))
         policy = description.get("policy")
         table = None if policy is None else np.asarray(policy, dtype=np.float64)
         return GridWorld(layout, description["observation"], float(description["slip"]), table)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         if isinstance(error, LapwingError):
             raise
         raise LapwingError(f"the description of a world in this file is damaged: {error}") from error

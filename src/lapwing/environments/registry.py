@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from lapwing.checks import as_path, shown
+from lapwing.checks import as_path, is_folder, shown
 from lapwing.environments.box import BoxWorld
 from lapwing.environments.grid import GridWorld, ObservationMode
 from lapwing.environments.layouts import Layout, require_tiles
@@ -75,9 +75,11 @@ def layout_files(layouts: str | Path | None = None) -> dict[str, Path]:
     if source is None:
         return {}
     folder = as_path(source, "the folder of layouts")
-    if not folder.is_dir():
+    if not is_folder(folder):
         said_by = "--layouts" if layouts is not None else LAYOUTS_VARIABLE
-        raise LapwingError(f"{said_by} names {folder}, which is not a folder; give a folder of *.txt layouts")
+        raise LapwingError(
+            f"{said_by} names {shown(str(folder))}, which is not a folder; give a folder of *.txt layouts"
+        )
     return {path.stem: path for path in sorted(folder.glob("*.txt"))}
 
 

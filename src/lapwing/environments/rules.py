@@ -22,7 +22,7 @@ def room(rows: int, columns: int, name: str | None = None) -> Layout:
         30
     """
     rows, columns = _checked_sizes(rows=rows, columns=columns)
-    require_tiles(f"a room of {rows}x{columns}", rows + 2, columns + 2)
+    require_tiles("this room", rows + 2, columns + 2)
     free = np.zeros((rows + 2, columns + 2), dtype=bool)
     free[1:-1, 1:-1] = True
     return Layout(name or f"room:{rows}x{columns}", free, f"one empty {rows}x{columns} room")
@@ -108,7 +108,7 @@ def _checked_block(
 ) -> tuple[int, int, int]:
     """Sizes of a block of rooms that has a canvas of bearable size."""
     height, width, side = _checked_sizes(**{names[0]: rows, names[1]: columns, "size": size})
-    require_tiles(f"a block of {height}x{width} rooms or junctions", height * (side + 1) + 1, width * (side + 1) + 1)
+    require_tiles("this block of rooms or junctions", height * (side + 1) + 1, width * (side + 1) + 1)
     return height, width, side
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from lapwing.checks import as_real, shown
 from lapwing.errors import LapwingError
 from lapwing.objectives.base import Info, strong_float
 
@@ -65,11 +66,13 @@ class Barrier:
 
 def require_positive(name: str, value: float) -> None:
     """Refuse a hyper-parameter that is not a positive, finite number."""
-    if not (math.isfinite(value) and value > 0):
-        raise LapwingError(f"{name} must be positive and finite, got {value}")
+    number = as_real(value)
+    if number is None or not (math.isfinite(number) and number > 0):
+        raise LapwingError(f"{name} must be positive and finite, got {shown(value)}")
 
 
 def require_not_negative(name: str, value: float) -> None:
     """Refuse a rate that is negative or not finite."""
-    if not (math.isfinite(value) and value >= 0):
-        raise LapwingError(f"{name} must be zero or more and finite, got {value}; zero switches it off")
+    number = as_real(value)
+    if number is None or not (math.isfinite(number) and number >= 0):
+        raise LapwingError(f"{name} must be zero or more and finite, got {shown(value)}; zero switches it off")

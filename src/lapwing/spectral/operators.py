@@ -18,6 +18,11 @@ from lapwing.trajectories.container import Trajectories
 
 MAX_DENSE_STATES = 6000
 
+_LOST_IN_ROUNDING = (
+    "some states are visited so rarely that their stationary weight is lost in rounding; "
+    "pass rho='uniform' or your own weights"
+)
+
 
 @dataclass(frozen=True, eq=False)
 class Operator:
@@ -150,17 +155,19 @@ def stationary_distribution(matrix: csr_array) -> NDArray[np.float64]:
     balance = csr_array(eye_array(count) - matrix.T).tocsc()
     # One state's weight is fixed to 1 and the others follow; any one equation is redundant. It must be a heavy state,
     # which long discounted visits find: beside a light one the others drown in rounding.
-    visits = splu((balance + 1e-10 * eye_array(count)).tocsc()).solve(np.ones(count))
-    anchor = int(np.argmax(visits))
-    others = np.delete(np.arange(count), anchor)
-    weights = np.ones(count)
-    weights[others] = splu(balance[others][:, others].tocsc()).solve(-balance[others][:, [anchor]].toarray().ravel())
+    try:
+        visits = splu((balance + 1e-10 * eye_array(count)).tocsc()).solve(np.ones(count))
+        anchor = int(np.argmax(visits))
+        others = np.delete(np.arange(count), anchor)
+        weights = np.ones(count)
+        inflow = -balance[others][:, [anchor]].toarray().ravel()
+        weights[others] = splu(balance[others][:, others].tocsc()).solve(inflow)
+    except RuntimeError:
+        # A state that is left once in 1e17 steps is never left in float64, and there is nothing to divide by.
+        raise LapwingError(_LOST_IN_ROUNDING) from None
     weights /= weights.sum()
     if not weights.min() > np.finfo(np.float64).tiny:
-        raise LapwingError(
-            "some states are visited so rarely that their stationary weight is lost in rounding; "
-            "pass rho='uniform' or your own weights"
-        )
+        raise LapwingError(_LOST_IN_ROUNDING)
     return weights
 
 
@@ -202,6 +209,17 @@ def _checked_matrix(matrix: ArrayLike | sparray | spmatrix) -> csr_array:
     return csr_array(diags_array(1.0 / sums) @ checked)
 
 
+def _check_indices(matrix: Any) -> None:
+    """Refuse a sparse matrix with indices outside: SciPy's loops trust them and write wherever they point."""
+    if hasattr(matrix, "check_format"):
+        if (np.diff(matrix.indptr) < 0).any():
+            raise ValueError("its index pointers do not grow")
+        matrix.check_format(full_check=True)
+    for places, size in zip(getattr(matrix, "coords", ()), matrix.shape, strict=False):
+        if len(places) and not (places.min() >= 0 and places.max() < size):
+            raise ValueError("its indices point outside")
+
+
 def _as_csr(matrix: ArrayLike | sparray | spmatrix) -> csr_array:
     """Any matrix as a sparse one of float64, its own copy."""
     try:
@@ -213,9 +231,8 @@ def _as_csr(matrix: ArrayLike | sparray | spmatrix) -> csr_array:
             raise TypeError(f"it holds {rows.dtype}")
         if rows.ndim != 2:
             raise LapwingError(f"a transition matrix is square and not empty, got shape {rows.shape}")
-        if issparse(rows) and hasattr(rows, "check_format"):
-            # SciPy's loops trust the indices of a sparse matrix and write wherever they point.
-            rows.check_format(full_check=True)
+        if issparse(rows):
+            _check_indices(rows)
         return csr_array(rows, dtype=np.float64, copy=True)
     except LapwingError:
         raise

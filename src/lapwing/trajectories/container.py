@@ -45,6 +45,10 @@ class Trajectories:
 
     def __post_init__(self) -> None:
         """Refuse data that is empty, inconsistent or not finite."""
+        for name in ARRAYS:
+            part = getattr(self, name)
+            if not isinstance(part, np.ndarray) and not (name == "ids" and part is None):
+                raise LapwingError(f"{name} must be a NumPy array, got {type(part).__name__}; see lw.from_arrays")
         _check_numeric(self.observations)
         _check_boundaries(self)
         check_finite(self.observations)

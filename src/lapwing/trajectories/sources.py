@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lapwing.checks import as_reals, shown
 from lapwing.errors import LapwingError
 from lapwing.trajectories.builder import TrajectoryBuilder
 from lapwing.trajectories.container import Trajectories
@@ -131,14 +132,17 @@ def _episode_ends(
     if lengths is not None and episode_ids is not None:
         raise LapwingError("give lengths or episode_ids, not both")
     if lengths is not None:
-        ends = np.cumsum(np.asarray(lengths, dtype=np.int64))
+        ends = np.cumsum(_checked_lengths(lengths))
         if (np.diff(ends, prepend=0) < 1).any() or len(ends) == 0 or ends[-1] != rows:
             raise LapwingError(
                 f"lengths must be positive and add up to the {rows} rows, they add up to {ends[-1:].sum()}"
             )
         return ends
     if episode_ids is not None:
-        labels = np.asarray(episode_ids)
+        try:
+            labels = np.asarray(episode_ids)
+        except ValueError:
+            labels = np.empty((0, 0))
         if labels.shape != (rows,):
             raise LapwingError(f"episode_ids must be one label per row ({rows}), got shape {labels.shape}")
         return np.append(np.flatnonzero(labels[1:] != labels[:-1]) + 1, rows)
@@ -153,6 +157,13 @@ def _episode_ends(
             flags |= _flags(given, rows, "row")
     ends = np.flatnonzero(flags) + 1
     return ends if len(ends) and ends[-1] == rows else np.append(ends, rows)
+
+
+def _checked_lengths(lengths: ArrayLike) -> NDArray[np.int64]:
+    numbers = as_reals(lengths)
+    if numbers is None or numbers.ndim != 1 or not (np.abs(numbers) < 2**53).all() or (numbers % 1 != 0).any():
+        raise LapwingError(f"lengths must be a list of whole numbers, rows in each episode; got {shown(lengths)}")
+    return numbers.astype(np.int64)
 
 
 def _check_continuity(rows: NDArray[Any], following: NDArray[Any], ends: NDArray[np.int64]) -> None:
@@ -173,9 +184,9 @@ def _check_continuity(rows: NDArray[Any], following: NDArray[Any], ends: NDArray
 def _as_rows(observations: Any) -> NDArray[Any]:
     try:
         rows = np.asarray(observations)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise LapwingError(f"observations do not form an array ({error}); give one array per episode") from error
-    if rows.dtype == object or not (np.issubdtype(rows.dtype, np.number) or rows.dtype == np.bool_):
+    if rows.dtype.kind not in "biuf":
         raise LapwingError(f"observations must be numbers, got {rows.dtype}")
     if rows.ndim == 0 or rows.size == 0:
         raise LapwingError("the data set is empty: it has no observation")
@@ -197,7 +208,10 @@ def _flags_at(ends: NDArray[np.int64], given: ArrayLike) -> NDArray[np.bool_]:
 
 
 def _flags(given: ArrayLike, count: int, per: str) -> NDArray[np.bool_]:
-    flags = np.asarray(given).astype(bool)
+    numbers = as_reals(given)
+    if numbers is None or not np.isfinite(numbers).all():
+        raise LapwingError(f"terminated and truncated are true or false at each {per}, got {shown(given)}")
+    flags = numbers != 0
     if flags.shape != (count,):
         raise LapwingError(f"terminated and truncated need one value per {per} ({count}), got shape {flags.shape}")
     return flags
