@@ -131,7 +131,8 @@ def _random_spanning_tree(rows: int, columns: int, rng: np.random.Generator) -> 
     edges = _grid_edges(rows, columns)
     if not edges:
         return [], []
-    ends = np.array([(r0 * columns + c0, r1 * columns + c1) for r0, c0, r1, c1 in edges])
+    # SciPy before 1.17.1 wants indices of 32 bits here.
+    ends = np.array([(r0 * columns + c0, r1 * columns + c1) for r0, c0, r1, c1 in edges], dtype=np.int32)
     # Distinct positive weights make the minimum spanning tree unique, hence the same on every machine.
     weights = 1.0 + rng.permutation(len(edges))
     count = rows * columns
