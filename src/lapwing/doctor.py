@@ -22,6 +22,7 @@ REQUIRED = {
     "equinox": "equinox",
     "optax": "optax",
     "safetensors": "safetensors",
+    "filelock": "filelock",
     "matplotlib": "matplotlib",
     "jinja2": "jinja2",
     "plotly": "plotly",
