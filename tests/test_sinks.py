@@ -1,5 +1,6 @@
 """Sinks: numbers arrive step by step, logs open late and close once, and a missing package is named with its extra."""
 
+import os
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -107,6 +108,18 @@ def test_wandb_is_offline_unless_the_environment_says_otherwise(
     assert [options["mode"] for options in recorder.opened] == ["offline", "disabled"]
 
 
+@pytest.mark.parametrize(("given", "kept"), [(None, "false"), ("true", "true")])
+def test_wandb_tells_its_makers_nothing_unless_the_environment_says_so(
+    recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str | None, kept: str
+) -> None:
+    # Set first, so that what the sink sets is taken back after the test.
+    monkeypatch.setenv("WANDB_ERROR_REPORTING", given or "")
+    if given is None:
+        monkeypatch.delenv("WANDB_ERROR_REPORTING")
+    sinks.wandb(tmp_path)
+    assert os.environ["WANDB_ERROR_REPORTING"] == kept
+
+
 def test_seeds_are_averaged() -> None:
     metrics = Metrics(*[np.array([1.0, 3.0])] * 6, readings=np.array([[0.0, 1.0], [1.0, 2.0]]))
     numbers = sinks.numbers_of(Report(5, 10, metrics, {}))
@@ -195,10 +208,13 @@ def test_tensorboard_event_files_hold_the_numbers(tmp_path: Path) -> None:
 
 
 def test_wandb_writes_an_offline_run_and_sends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("wandb")
+    package = pytest.importorskip("wandb")
     monkeypatch.delenv("WANDB_MODE", raising=False)
+    monkeypatch.setenv("WANDB_ERROR_REPORTING", "false")
     with sinks.wandb(tmp_path / "run", config={"dim": 3}) as sink:
         sink(line(20, cosine=0.875))
         sink(line(40, cosine=0.9))
-    (folder,) = (tmp_path / "run" / "wandb").glob("offline-run-*")
-    assert any(path.suffix == ".wandb" and path.stat().st_size > 0 for path in folder.iterdir())
+    package.teardown()  # waits for its own process, which writes the last numbers after the run was finished
+    (log,) = (tmp_path / "run" / "wandb").glob("offline-run-*/*.wandb")
+    assert b"cosine" in log.read_bytes()
+    assert b"0.875" in log.read_bytes()
