@@ -12,7 +12,7 @@ PACKAGE = Path(lapwing.__file__).parent
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 MAX_LINES = 350
 
-VOCABULARY = {"errors", "checks", "files", "locks", "definitions"}
+VOCABULARY = {"errors", "checks", "reading", "records", "files", "locks", "folders", "definitions"}
 BELOW_TRAINING = {
     "environments", "trajectories", "spectral", "batches", "objectives", "encoders", "health", "representation",
 }  # fmt: skip
@@ -23,8 +23,11 @@ BELOW_COMMANDS = BELOW_EXPERIMENTS | {"theory", "studies", "experiments", "plots
 ARROWS: dict[str, set[str]] = {
     "errors": set(),
     "checks": set(),
-    "files": set(),
+    "reading": set(),
+    "records": set(),
+    "files": {"reading"},
     "locks": set(),
+    "folders": {"files", "locks"},
     "definitions": {"checks"},
     "environments": set(),
     "trajectories": {"environments"},
@@ -87,9 +90,9 @@ def arrows_out_of(source: str, package: tuple[str, ...]) -> set[str]:
 
 
 def backward_arrows(source: str, place: str, package: tuple[str, ...]) -> set[str]:
-    allowed = ARROWS[place] | VOCABULARY | {place}
-    if place in VOCABULARY:
-        allowed = {place, "errors", *ARROWS[place]}
+    allowed = ARROWS[place] | {place, "errors"}
+    if place not in VOCABULARY:
+        allowed |= VOCABULARY
     return arrows_out_of(source, package) - allowed
 
 

@@ -1,14 +1,12 @@
-"""Files that are never half-written and never run code: atomic replacement, manifests, plain arrays."""
+"""Writing files that are whole or not there: atomic replacement, JSON, tables, plain arrays."""
 
 import csv
 import errno
 import io
 import json
 import os
-import shutil
 import tempfile
-import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,8 +16,12 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from lapwing.errors import CannotWriteError, LapwingError
+from lapwing.reading import check_numbers, crc32_of_bytes, crc32_of_header
 
-MAX_MANIFEST_BYTES = 64 << 20
+# What is written here is read there; these names serve both.
+from lapwing.reading import crc32 as crc32
+from lapwing.reading import read_array as read_array
+from lapwing.reading import read_manifest as read_manifest
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -45,7 +47,7 @@ def replaced_file(path: Path) -> Iterator[Path]:
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)
         temporary.replace(path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     except OSError as error:
         raise CannotWriteError(_cannot_write(path, error)) from error
     finally:
@@ -53,7 +55,7 @@ def replaced_file(path: Path) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a new name in a folder outlive a loss of power, where the system can."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
@@ -68,54 +70,6 @@ def _cannot_write(path: Path, error: OSError) -> str:
     return f"cannot write {path}: {error.strerror or error}; what was there before is untouched: {advice}"
 
 
-@contextmanager
-def replaced_directory(path: Path, marker: str, members: Collection[str]) -> Iterator[Path]:
-    """A temporary folder that takes the place of ``path`` on success and vanishes on failure.
-
-    An existing ``path`` is replaced only if it is empty, or holds ``marker`` and beside it nothing but
-    ``members``: nobody's other files are lost.
-    """
-    path = path.resolve()
-    temporary = working_directory(path, marker, members)
-    try:
-        yield temporary
-        temporary.chmod(0o755)
-        if path.is_dir():
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-            try:
-                path.replace(old)
-                temporary.replace(path)
-            except OSError:
-                if path.exists():
-                    old.rmdir()
-                else:
-                    old.replace(path)
-                raise
-            shutil.rmtree(old)
-        else:
-            temporary.replace(path)
-    finally:
-        with suppress(FileNotFoundError):
-            shutil.rmtree(temporary)
-
-
-def working_directory(path: Path, marker: str, members: Collection[str]) -> Path:
-    """A new temporary folder beside ``path``, or an error if ``path`` must not be replaced."""
-    path = path.resolve()
-    try:
-        if path.exists() and not path.is_dir():
-            raise LapwingError(f"{path} is a file; choose a folder")
-        present = {entry.name for entry in path.iterdir()} if path.is_dir() else set()
-        if present and marker not in present:
-            raise LapwingError(f"{path} holds other files and no {marker}; choose an empty or new folder")
-        if foreign := sorted(present - {marker, *members}):
-            raise LapwingError(f"{path} holds other files ({foreign[0]}), which would be lost; choose another folder")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    except OSError as error:
-        raise LapwingError(f"cannot write to {path.parent}: {error.strerror}; choose another folder") from error
-
-
 def write_bytes(path: Path, content: bytes) -> Path:
     """Write bytes atomically."""
     with replaced_file(path) as temporary:
@@ -123,11 +77,29 @@ def write_bytes(path: Path, content: bytes) -> Path:
     return path
 
 
+def write_array(path: Path, array: NDArray[Any]) -> int:
+    """Write an ``.npy`` file atomically, plain numbers only; its :func:`lapwing.reading.crc32`.
+
+    Through Python's own stream: NumPy's way into a file does not notice a disk that is full.
+    """
+    plain = np.asarray(array, order="C")
+    check_numbers(plain.dtype)
+    head = io.BytesIO()
+    npy_format.write_array_header_1_0(head, npy_format.header_data_from_array_1_0(plain))
+    with replaced_file(path) as temporary, temporary.open("wb") as stream:
+        stream.write(head.getvalue())
+        stream.write(plain.reshape(-1).view(np.uint8).data)
+    return crc32(plain)
+
+
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Write JSON atomically, keys in the given order, no NaN."""
     text = json.dumps(content, indent=2, allow_nan=False) + "\n"
+    if "\\ud" in text:
+        # Half a character, e.g. from a file name that is no UTF-8: nothing could print it again.
+        text = json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
     with replaced_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8", errors="replace")
 
 
 def csv_text(rows: list[dict[str, Any]]) -> str:
@@ -145,53 +117,6 @@ def write_csv(path: Path, rows: list[dict[str, Any]]) -> Path:
     return write_bytes(path, csv_text(rows).encode())
 
 
-def read_manifest(path: Path, format_name: str, newest: int) -> dict[str, Any]:
-    """Read a JSON manifest and check that it is of the right format and of a known version."""
-    if not path.is_file():
-        raise LapwingError(f"{path} does not exist; is {path.parent} really a {format_name} folder?")
-    if path.stat().st_size > MAX_MANIFEST_BYTES:
-        raise LapwingError(f"{path} is larger than any manifest of this package; it is not one of ours")
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise LapwingError(f"{path} is not readable JSON ({error}); the file is damaged or not one of ours") from error
-    if not isinstance(content, dict) or content.get("format") != format_name:
-        found = content.get("format") if isinstance(content, dict) else type(content).__name__
-        raise LapwingError(f"{path} is not a {format_name} manifest (it says {found!r})")
-    version = content.get("version")
-    if not isinstance(version, int) or not 1 <= version <= newest:
-        raise LapwingError(f"{path} has format version {version!r}; this package reads 1 to {newest}. Update lapwing")
-    return content
-
-
-def read_array(path: Path, *, mmap: bool = False, checksum: int | None = None) -> NDArray[Any]:
-    """Read an ``.npy`` file that holds plain numbers; pickled objects are refused."""
-    try:
-        if mmap:
-            return npy_format.open_memmap(path, mode="r")
-        with path.open("rb") as stream:
-            array: NDArray[Any] = npy_format.read_array(stream, allow_pickle=False)
-    except Exception as error:  # a damaged header fails in NumPy's depths in too many ways to list
-        raise LapwingError(f"cannot read {path}: {error}; the file is missing, damaged or not one of ours") from error
-    if checksum is not None and crc32(array) != checksum:
-        raise LapwingError(f"{path} is damaged: its checksum does not match the manifest; restore it from a copy")
-    return array
-
-
-def crc32(array: NDArray[Any]) -> int:
-    """Checksum of an array: its bytes in C order, then its type and shape."""
-    return _crc32_of_header(array.dtype, array.shape, _crc32_of_bytes(array))
-
-
-def _crc32_of_bytes(array: NDArray[Any], start: int = 0) -> int:
-    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, start)
-
-
-def _crc32_of_header(dtype: np.dtype[Any], shape: tuple[int, ...], start: int) -> int:
-    # A flipped bit in the header may change how sound bytes are read, e.g. their order.
-    return zlib.crc32(f"{dtype.str} {shape}".encode(), start)
-
-
 class ArrayAppender:
     """Writes an ``.npy`` file row by row without knowing how many rows will come."""
 
@@ -205,7 +130,7 @@ class ArrayAppender:
     @property
     def checksum(self) -> int:
         """:func:`crc32` of the array as it is now."""
-        return _crc32_of_header(self.dtype, (self.rows, *self.row_shape), self._crc)
+        return crc32_of_header(self.dtype, (self.rows, *self.row_shape), self._crc)
 
     def append(self, rows: NDArray[Any]) -> None:
         """Add rows at the end; they must be of the file's type and shape, for it is too late to change them."""
@@ -215,7 +140,7 @@ class ArrayAppender:
             )
         block = np.ascontiguousarray(rows)
         self._stream.write(block.reshape(-1).view(np.uint8).data)
-        self._crc = _crc32_of_bytes(block, self._crc)
+        self._crc = crc32_of_bytes(block, self._crc)
         self.rows += len(block)
 
     def close(self) -> None:

@@ -32,7 +32,7 @@ def locked(folder: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if new and [path.name for path in folder.iterdir()] == [LOCK]:
+        if new and folder.is_dir() and [path.name for path in folder.iterdir()] == [LOCK]:
             # Nothing came of it, so nothing is left.
             (folder / LOCK).unlink()
             for place in new:

@@ -18,11 +18,12 @@ from lapwing.environments.descriptions import world_from_description
 from lapwing.errors import LapwingError, LapwingWarning
 from lapwing.evaluation.score import Score
 from lapwing.exact import solve
-from lapwing.files import read_manifest, replaced_file, write_csv, write_json
+from lapwing.files import write_array, write_csv, write_json
 from lapwing.locks import LOCK
 from lapwing.orders import read_order
 from lapwing.plots.curves import curves_figure
 from lapwing.plots.figures import eigenvector_figure, save_figure, spectrum_figure
+from lapwing.reading import read_manifest
 from lapwing.representation import FORMAT, MANIFEST, VERSION, WEIGHTS, LaplacianRepresentation
 from lapwing.spectral.operators import Operator
 from lapwing.trajectories.audit import audit
@@ -104,7 +105,8 @@ def write_run(
             written.append(out / name)
     observations = _observations_to_keep(model, data)
     if observations is not None:
-        written.append(_write_array(out / "observations.npy", observations))
+        write_array(out / "observations.npy", observations)
+        written.append(out / "observations.npy")
     if history:
         written.append(write_csv(out / "metrics.csv", history))
         written.append(save_figure(curves_figure(model), out / "curves.png"))
@@ -230,9 +232,3 @@ def _observations_to_keep(model: LaplacianRepresentation, data: Trajectories | O
     wanted = min(len(observations), MAX_OBSERVATIONS, max(1, MAX_OBSERVATION_BYTES // size))
     rows = np.linspace(0, len(observations) - 1, wanted).astype(np.int64)
     return np.asarray(observations[rows])
-
-
-def _write_array(path: Path, array: NDArray[Any]) -> Path:
-    with replaced_file(path) as temporary, temporary.open("wb") as stream:
-        np.save(stream, array, allow_pickle=False)
-    return path

@@ -152,15 +152,15 @@ def test_a_failing_save_leaves_the_old_data_and_no_trace(
     folder = old.save(tmp_path / "data")
     calls: list[Path] = []
 
-    def failing(path: Path, *arguments: Any, **options: Any) -> None:
+    def failing(path: Path, *arguments: Any, **options: Any) -> int:
         calls.append(path)
         if len(calls) > successes:
             raise OSError("no space left on device")
-        original(path, *arguments, **options)
+        return original(path, *arguments, **options)
 
-    original = np.save
+    original = container.write_array
     with monkeypatch.context() as patch:
-        patch.setattr(np, "save", failing)
+        patch.setattr(container, "write_array", failing)
         for target in (folder, tmp_path / "new"):
             calls.clear()
             with pytest.raises(OSError, match="no space left"):

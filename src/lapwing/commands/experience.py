@@ -9,7 +9,7 @@ from lapwing.commands.words import collection_source, file_name, plain
 from lapwing.environments.box import BoxWorld
 from lapwing.environments.registry import World, layout_files, make_world, world_names
 from lapwing.errors import LapwingError
-from lapwing.files import read_array
+from lapwing.reading import read_array
 from lapwing.trajectories.audit import audit
 from lapwing.trajectories.collect import collect
 from lapwing.trajectories.container import Trajectories

@@ -12,9 +12,9 @@ from lapwing.errors import LapwingError
 from lapwing.evaluation.score import Score as Result
 from lapwing.evaluation.score import counting_score, score
 from lapwing.exact import solve
-from lapwing.files import read_array
 from lapwing.locks import locked
 from lapwing.orders import forget_order, refuse_unfinished
+from lapwing.reading import read_array
 from lapwing.representation import MANIFEST as MODEL_MANIFEST
 from lapwing.representation import LaplacianRepresentation, load
 from lapwing.runs import refuse_foreign, spectrum_rows, write_run

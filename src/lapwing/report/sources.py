@@ -1,7 +1,5 @@
 """What a run directory holds, read back; what is missing is None, what is damaged is an error that names the file."""
 
-import csv
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,8 +8,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 from lapwing.errors import LapwingError
-from lapwing.files import MAX_MANIFEST_BYTES, read_array
+from lapwing.reading import read_array, read_record, read_rows
+from lapwing.records import learning_history, world_name
 from lapwing.representation import LaplacianRepresentation, load
+
+# A run keeps at most 8 MiB of them.
+MAX_OBSERVATION_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +41,7 @@ class Run:
     @property
     def name(self) -> str:
         """The world's name, or the folder's where there is no world with one."""
-        world = self.model.metadata.get("world")
-        return str(world["name"]) if isinstance(world, dict) and world.get("name") else self.label
+        return world_name(self.model.metadata, self.label)
 
     @property
     def method(self) -> str:
@@ -61,7 +62,7 @@ def read_run(folder: Path) -> Run:
         audit=_record(folder / "audit.json"),
         scores=_record(folder / "scores.json"),
         made=_record(folder / "made.json"),
-        observations=read_array(array) if array.is_file() else None,
+        observations=_observations(array) if array.exists() else None,
     )
 
 
@@ -79,29 +80,17 @@ def read_runs(folders: Sequence[Path]) -> list[Run]:
     return [replace(run, label=label) for run, label in zip(runs, parents, strict=True)]
 
 
+def _observations(path: Path) -> NDArray[Any]:
+    found = read_array(path, limit=MAX_OBSERVATION_BYTES)
+    if found.ndim < 2 or not len(found):
+        raise LapwingError(f"{path} holds no observations: its shape is {found.shape}; the file is damaged")
+    return found
+
+
 def _record(path: Path) -> dict[str, Any] | None:
-    if not path.is_file():
-        return None
-    if path.stat().st_size > MAX_MANIFEST_BYTES:
-        raise LapwingError(f"{path} is larger than any file of this package; it is not one of ours")
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise LapwingError(f"{path} is not readable JSON ({error}); the file is damaged") from error
-    if not isinstance(content, dict):
-        raise LapwingError(f"{path} holds no record but {type(content).__name__}; the file is damaged")
-    return content
+    return read_record(path) if path.exists() else None
 
 
 def _history(model: LaplacianRepresentation, path: Path) -> list[dict[str, Any]]:
     """Rows of numbers by step: the model's own, or those of the table beside it."""
-    own = model.metadata.get("history")
-    if isinstance(own, list) and own:
-        return [row for row in own if isinstance(row, dict)]
-    if not path.is_file():
-        return []
-    try:
-        with path.open(newline="", encoding="utf-8") as stream:
-            return [{name: float(text) for name, text in row.items()} for row in csv.DictReader(stream)]
-    except (ValueError, TypeError, OSError) as error:
-        raise LapwingError(f"{path} is not a table of numbers ({error}); the file is damaged") from error
+    return learning_history(model.metadata) or (read_rows(path) if path.exists() else [])

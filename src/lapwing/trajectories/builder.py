@@ -1,7 +1,6 @@
 """Building a data set piece by piece, in memory or straight to disk."""
 
 import math
-import shutil
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
@@ -13,7 +12,8 @@ from numpy.typing import NDArray
 
 from lapwing.checks import as_path
 from lapwing.errors import LapwingError
-from lapwing.files import ArrayAppender, crc32, replaced_directory, working_directory
+from lapwing.files import ArrayAppender, write_array
+from lapwing.folders import NewFolder
 from lapwing.trajectories.container import ARRAY_FILES, MANIFEST, Trajectories, check_finite, write_manifest
 
 # A table is worth having if observations come at least this often on average.
@@ -118,7 +118,7 @@ class TrajectoryBuilder:
     def __init__(self, out: str | Path | None = None, table: NDArray[Any] | None = None, tabulate: bool = True) -> None:
         """Nothing is written before the first episode comes in."""
         self._out = None if out is None else as_path(out, "the folder to write")
-        self._folder: Path | None = None
+        self._new: NewFolder | None = None
         self._known = table
         self._table = ObservationTable() if table is None and tabulate else None
         self._lengths: list[NDArray[np.int64]] = []
@@ -128,7 +128,7 @@ class TrajectoryBuilder:
     def __enter__(self) -> Self:
         """Make a working folder beside the target, where there is one."""
         if self._out is not None:
-            self._folder = working_directory(self._out, MANIFEST, ARRAY_FILES)
+            self._new = NewFolder(self._out, MANIFEST, ARRAY_FILES).__enter__()
         self._ids = Column(self._path("ids"))
         self._rows = Column(self._path("observations"))
         return self
@@ -137,10 +137,10 @@ class TrajectoryBuilder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Leave nothing half-written behind."""
-        if self._folder is not None and self._folder.exists():
+        if self._new is not None:
             self._ids.abandon()
             self._rows.abandon()
-            shutil.rmtree(self._folder)
+            self._new.__exit__(kind, error, trace)
 
     def add(
         self,
@@ -189,23 +189,18 @@ class TrajectoryBuilder:
             small["observations"] = self._known if self._known is not None else self._table.array()  # type: ignore[union-attr]
         large = "ids" if tabulated else "observations"
         column = self._ids if tabulated else self._rows
-        if self._folder is None:
+        if self._new is None:
             return Trajectories(**small, **{large: column.finish()}, metadata=metadata)  # type: ignore[arg-type]
-        return self._finish_on_disk(small, large, column, metadata)
+        return self._finish_on_disk(self._new, small, {large: column.finish()}, metadata)
 
     def _finish_on_disk(
-        self, small: dict[str, Any], large: str, column: Column, metadata: dict[str, Any]
+        self, new: NewFolder, small: dict[str, Any], checksums: dict[str, Any], metadata: dict[str, Any]
     ) -> Trajectories:
-        assert self._folder is not None
-        assert self._out is not None
-        checksums: dict[str, Any] = {large: column.finish()}
-        with replaced_directory(self._out, MANIFEST, ARRAY_FILES) as final:
-            for name, array in small.items():
-                np.save(final / f"{name}.npy", array, allow_pickle=False)
-                checksums[name] = crc32(array)
-            (self._folder / f"{large}.npy").replace(final / f"{large}.npy")
-            write_manifest(final, checksums, metadata)
-        return Trajectories.load(self._out, mmap=True)
+        for name, array in small.items():
+            checksums[name] = write_array(new.content / f"{name}.npy", array)
+        write_manifest(new.content, checksums, metadata)
+        new.put_in_place()
+        return Trajectories.load(new.path, mmap=True)
 
     def _give_up_table(self) -> None:
         """Observations hardly repeat: write them out as rows, and drop the table."""
@@ -221,4 +216,4 @@ class TrajectoryBuilder:
             path.unlink()
 
     def _path(self, name: str) -> Path | None:
-        return None if self._folder is None else self._folder / f"{name}.npy"
+        return None if self._new is None else self._new.content / f"{name}.npy"

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from lapwing.errors import LapwingError
-from lapwing.files import crc32, read_array, read_manifest, replaced_directory, write_json
+from lapwing.files import write_array, write_json
+from lapwing.folders import replaced_directory
+from lapwing.reading import read_array, read_manifest
 
 FORMAT = "lapwing-trajectories"
 VERSION = 1
@@ -135,10 +137,7 @@ class Trajectories:
         """Write a folder of plain ``.npy`` files and a JSON manifest, all or nothing; no pickle."""
         target = Path(path)
         with replaced_directory(target, MANIFEST, ARRAY_FILES) as folder:
-            checksums = {}
-            for name, array in self._arrays().items():
-                np.save(folder / f"{name}.npy", array, allow_pickle=False)
-                checksums[name] = crc32(array)
+            checksums = {name: write_array(folder / f"{name}.npy", array) for name, array in self._arrays().items()}
             write_manifest(folder, checksums, self.metadata)
         return target
 

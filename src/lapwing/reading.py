@@ -1,0 +1,239 @@
+"""Reading files as data: JSON, manifests, tables and plain arrays; whatever is not one of ours is refused, never run.
+
+Nothing is allocated on the word of a file: what its head announces is compared with its size first.
+"""
+
+import csv
+import json
+import math
+import os
+import stat
+import zlib
+from collections.abc import Collection
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.lib import format as npy_format
+from numpy.typing import NDArray
+
+from lapwing.errors import LapwingError
+
+MAX_MANIFEST_BYTES = 64 << 20
+MAX_DEPTH = 64
+# Enough for any seed, few enough that the number is still a float.
+MAX_DIGITS = 100
+MAX_AXES = 16
+# Booleans, whole numbers and floats of at most eight bytes: what means the same on every machine.
+NUMBER_KINDS = "biuf"
+MAX_ITEM_BYTES = 8
+
+FOREIGN = "the file is damaged or not one of ours"
+
+
+def size_of(path: Path) -> int:
+    """How many bytes a file has; an error unless it is a plain file, for a pipe or a device may never end."""
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise LapwingError(f"{path} does not exist") from error
+    except (OSError, ValueError) as error:
+        raise LapwingError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or a device"
+        raise LapwingError(f"cannot read {path}: it is {kind}, not a file")
+    return status.st_size
+
+
+def read_bytes(path: Path, limit: int | None = None) -> bytes:
+    """The bytes of a plain file of at most ``limit`` bytes, or of what fits into memory."""
+    size, most = size_of(path), limit or memory_bytes()
+    if size > most:
+        raise LapwingError(f"{path} has {size:,} bytes, more than the {most:,} that such a file may have; {FOREIGN}")
+    try:
+        return path.read_bytes()
+    except (OSError, MemoryError) as error:
+        raise LapwingError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def memory_bytes() -> int:
+    """How much memory this machine has: no file that is read whole may be larger."""
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):
+        return 1 << 34
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """A JSON object: no NaN, no key twice, no text that cannot be written again, no nesting without end."""
+    content = read_bytes(path, MAX_MANIFEST_BYTES)
+    try:
+        found = json.loads(
+            content.decode("utf-8"),
+            object_pairs_hook=_unique_keys,
+            parse_int=_bounded_integer,
+            parse_float=_finite_number,
+            parse_constant=_finite_number,
+        )
+        _check_tree(found)
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise LapwingError(f"{path} is not readable JSON ({_short(error)}); {FOREIGN}") from error
+    if not isinstance(found, dict):
+        raise LapwingError(f"{path} holds no record but {type(found).__name__}; {FOREIGN}")
+    return found
+
+
+def read_manifest(path: Path, format_name: str, newest: int) -> dict[str, Any]:
+    """Read a JSON manifest and check that it is of the right format and of a known version."""
+    if not path.exists():
+        raise LapwingError(f"{path} does not exist; is {path.parent} really a {format_name} folder?")
+    content = read_record(path)
+    if content.get("format") != format_name:
+        raise LapwingError(f"{path} is not a {format_name} manifest (it says {_short(repr(content.get('format')))})")
+    version = content.get("version")
+    if type(version) is not int or not 1 <= version <= newest:
+        found = _short(repr(version))
+        raise LapwingError(f"{path} has format version {found}; this package reads 1 to {newest}. Update lapwing")
+    return content
+
+
+def read_array(
+    path: Path, *, mmap: bool = False, checksum: int | None = None, limit: int | None = None
+) -> NDArray[Any]:
+    """Read an ``.npy`` file that holds plain numbers; pickled objects, text and complex numbers are refused.
+
+    Args:
+        path: the file.
+        mmap: leave the numbers on disk; then their checksum is not compared.
+        checksum: :func:`crc32` of the array, where it is known.
+        limit: most bytes the file may have; unless given, what fits into memory, and any number with ``mmap``.
+    """
+    size = size_of(path)
+    most = limit or memory_bytes()
+    if size > most and not (mmap and limit is None):
+        raise LapwingError(
+            f"cannot read {path}: its {size:,} bytes are more than the {most:,} that are read at once; "
+            "memory-map it (mmap=True), or take fewer rows"
+        )
+    try:
+        with path.open("rb") as stream:
+            array = _mapped(path, stream, size) if mmap else _whole(stream, size)
+    except Exception as error:  # a damaged header fails in NumPy's depths in too many ways to list
+        raise LapwingError(f"cannot read {path}: {_short(error)}; {FOREIGN}") from error
+    if mmap:
+        return array
+    if checksum is not None and crc32(array) != checksum:
+        raise LapwingError(f"{path} is damaged: its checksum does not match the manifest; restore it from a copy")
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def read_rows(path: Path) -> list[dict[str, float]]:
+    """A CSV table of numbers with a head, row by row; an empty cell is NaN."""
+    text = read_bytes(path, MAX_MANIFEST_BYTES)
+    try:
+        rows = list(csv.reader(text.decode("utf-8").splitlines(), strict=True))
+        names = rows[0] if rows else []
+        if len(set(names)) < len(names):
+            raise ValueError("a column comes twice")
+        numbers = [[math.nan if cell == "" else float(cell) for cell in row] for row in rows[1:]]
+        return [dict(zip(names, row, strict=True)) for row in numbers]
+    except (ValueError, csv.Error, MemoryError) as error:
+        raise LapwingError(f"{path} is not a table of numbers ({_short(error)}); {FOREIGN}") from error
+
+
+def crc32(array: NDArray[Any]) -> int:
+    """Checksum of an array: its bytes in C order, then its type and shape."""
+    return crc32_of_header(array.dtype, array.shape, crc32_of_bytes(array))
+
+
+def crc32_of_bytes(array: NDArray[Any], start: int = 0) -> int:
+    """Checksum of an array's bytes in C order, going on from that of the rows before."""
+    return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, start)
+
+
+def crc32_of_header(dtype: np.dtype[Any], shape: tuple[int, ...], start: int) -> int:
+    """The checksum of bytes, gone on with their type and shape."""
+    # A flipped bit in the header may change how sound bytes are read, e.g. their order.
+    return zlib.crc32(f"{dtype.str} {shape}".encode(), start)
+
+
+def check_numbers(dtype: np.dtype[Any]) -> None:
+    """Refuse arrays of anything but plain numbers."""
+    if dtype.kind not in NUMBER_KINDS or dtype.itemsize > MAX_ITEM_BYTES:
+        raise LapwingError(f"it holds {_short(dtype)}, not plain numbers")
+
+
+def _whole(stream: IO[bytes], size: int) -> NDArray[Any]:
+    _checked_header(stream, size)
+    stream.seek(0)
+    array: NDArray[Any] = npy_format.read_array(stream, allow_pickle=False)
+    return array
+
+
+def _mapped(path: Path, stream: IO[bytes], size: int) -> NDArray[Any]:
+    shape, fortran_order, dtype = _checked_header(stream, size)
+    if not dtype.isnative:
+        raise LapwingError("its numbers are in another machine's byte order; read it without memory mapping")
+    order = "F" if fortran_order else "C"
+    return np.memmap(path, dtype=dtype, mode="r", shape=shape, order=order, offset=stream.tell())  # type: ignore[call-overload]
+
+
+def _checked_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and type from the head of an ``.npy`` file, if they are those of the bytes that follow."""
+    version = npy_format.read_magic(stream)
+    if version not in ((1, 0), (2, 0)):
+        raise LapwingError(f"it is an array file of version {version}, which holds no plain numbers")
+    read_header = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+    shape, fortran_order, dtype = read_header(stream)
+    check_numbers(dtype)
+    if len(shape) > MAX_AXES or any(length < 0 for length in shape):
+        raise LapwingError(f"its shape {_short(shape)} is absurd")
+    announced, found = math.prod(shape) * dtype.itemsize, size - stream.tell()
+    if announced != found:
+        raise LapwingError(f"its head announces {_short(announced)} bytes of numbers, and {found:,} follow")
+    return shape, fortran_order, dtype
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key comes twice")
+    return found
+
+
+def _bounded_integer(text: str) -> int:
+    if len(text) > MAX_DIGITS:
+        raise ValueError(f"a number of {len(text)} digits")
+    return int(text)
+
+
+def _finite_number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{_short(text)} is not a finite number")
+    return number
+
+
+def _check_tree(content: Any) -> None:
+    """Refuse what would fail later, in writing or in drawing: deep nesting, and halves of characters."""
+    level: Collection[Any] = [content]
+    for _ in range(MAX_DEPTH):
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                below += item.keys()
+                below += item.values()
+            elif isinstance(item, list):
+                below += item
+            elif isinstance(item, str):
+                item.encode("utf-8")
+        level = below
+        if not level:
+            return
+    raise ValueError(f"nested more than {MAX_DEPTH} deep")
+
+
+def _short(value: object, length: int = 100) -> str:
+    """Words about something from a file, in one line of bounded length and without control characters."""
+    text = "".join(character if character.isprintable() else " " for character in str(value)[: 2 * length])
+    return text if len(text) <= length else f"{text[:length]}..."
