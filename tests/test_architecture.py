@@ -12,7 +12,7 @@ PACKAGE = Path(lapwing.__file__).parent
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
 MAX_LINES = 350
 
-VOCABULARY = {"errors", "checks", "reading", "records", "files", "locks", "folders", "definitions"}
+VOCABULARY = {"errors", "checks", "reading", "records", "files", "locks", "folders", "definitions", "model_files"}
 BELOW_TRAINING = {
     "environments", "trajectories", "spectral", "batches", "objectives", "encoders", "health", "representation",
 }  # fmt: skip
@@ -36,7 +36,8 @@ ARROWS: dict[str, set[str]] = {
     "objectives": set(),
     "encoders": {"environments"},
     "health": {"spectral"},
-    "representation": {"spectral", "encoders", "health"},
+    "model_files": {"files", "reading", "records"},
+    "representation": {"spectral", "encoders", "health", "model_files"},
     "exact": {"environments", "trajectories", "spectral", "encoders", "health", "representation"},
     "training": BELOW_TRAINING,
     "evaluation": {"environments", "representation", "spectral", "exact", "encoders", "trajectories"},

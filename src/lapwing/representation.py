@@ -1,7 +1,6 @@
 """The Laplacian representation: what the exact solver and learning both return."""
 
 import importlib
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,27 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
 
 from lapwing.definitions import Definition, as_definition, one_step, parse_definition
 from lapwing.encoders.base import Encoder
 from lapwing.errors import LapwingError
-from lapwing.files import read_manifest, replaced_file, write_json
 from lapwing.health import Problem, find_problems
+from lapwing.model_files import MANIFEST, read_model, write_model
+from lapwing.records import Record, world_name
 from lapwing.spectral.certificates import Certificate, certify
 from lapwing.spectral.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, LEARNED_TOLERANCE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMAT = "lapwing-representation"
-VERSION = 1
-MANIFEST = "model.json"
-WEIGHTS = "model.safetensors"
-
 # Arrays that may come with a representation, one number per component.
 MEASURED = ("residuals", "operator_values", "angles", "data_angles", "dual_gaps", "mu_errors")
+FINITE = ("mu", "operator_values", "mu_errors")
+SIZES = ("residuals", "angles", "data_angles", "dual_gaps", "mu_errors")
+LONGEST_DEFINITION = 100
 
 # Where each kind of encoder lives; imported when a file asks for it.
 ENCODER_HOMES = {
@@ -84,8 +80,12 @@ class LaplacianRepresentation:
                 f"{self.mu.shape} eigenvalues and {self.encoder.dim} components do not make a representation "
                 f"of {self.dim} dimensions"
             )
-        if self.residuals is not None and self.residuals.shape != self.mu.shape:
-            raise LapwingError(f"{self.residuals.shape} residuals do not fit {self.mu.shape} eigenvalues")
+        for name in MEASURED:
+            measured = getattr(self, name)
+            # The first eigenvalue beyond the components may follow.
+            lengths = (len(self.mu), len(self.mu) + 1) if name == "operator_values" else (len(self.mu),)
+            if measured is not None and (measured.ndim != 1 or len(measured) not in lengths):
+                raise LapwingError(f"{name} of shape {measured.shape} do not fit {self.mu.shape} eigenvalues")
 
     def transform(self, observations: ArrayLike) -> NDArray[np.floating[Any]]:
         """(n, ...) observations to (n, dim) components, ordered by eigenvalue, each with E[u^2] = 1."""
@@ -147,28 +147,10 @@ class LaplacianRepresentation:
         return find_problems(self.mu[: self.dim], arrays, self.certificate() if judged else None, self.metadata)
 
     def save(self, path: str | Path) -> Path:
-        """Write ``model.safetensors`` and ``model.json`` into a folder; nothing is replaced unless both can be."""
-        folder = Path(path)
-        if folder.exists() and not folder.is_dir():
-            raise LapwingError(f"{folder} is a file; choose a folder")
+        """Write ``model.safetensors`` and ``model.json`` into a folder; nothing is lost if it fails or is killed."""
         arrays = {f"encoder.{name}": array for name, array in self.encoder.arrays().items()} | {"mu": self.mu}
         arrays |= {name: getattr(self, name) for name in MEASURED if getattr(self, name) is not None}
-        contiguous = {name: np.asarray(array, order="C") for name, array in arrays.items()}
-        with replaced_file(folder / WEIGHTS) as temporary:
-            save_file(contiguous, temporary)
-            checksum = zlib.crc32(temporary.read_bytes())
-            try:
-                write_json(folder / MANIFEST, self._manifest(checksum))
-            except (TypeError, ValueError) as error:
-                if isinstance(error, LapwingError):
-                    raise
-                raise LapwingError(f"this cannot be saved ({error}): it has diverged or has odd metadata") from error
-        return folder
-
-    def _manifest(self, checksum: int) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "version": VERSION,
+        manifest = {
             "dim": self.dim,
             "definition": str(self.definition),
             "eigenvalues": self.eigenvalues.tolist(),
@@ -176,9 +158,10 @@ class LaplacianRepresentation:
             "orthonormality_error": self.orthonormality_error,
             "next_mu": self.next_mu,
             "encoder": {"kind": self.encoder.kind, "config": self.encoder.config()},
-            "checksum": checksum,
             "metadata": self.metadata,
         }
+        write_model(Path(path), manifest, {name: np.asarray(array) for name, array in arrays.items()})
+        return Path(path)
 
     def plot(self, components: Sequence[int] | None = None, what: str = "eigenvectors") -> "Figure":
         """A picture: ``eigenvectors`` on the world, the ``spectrum``, or the ``curves`` of learning.
@@ -196,7 +179,7 @@ class LaplacianRepresentation:
 
     def __repr__(self) -> str:
         """One line: of what, how many components, and which eigenvalues."""
-        name = (self.metadata.get("world") or {}).get("name", "?")
+        name = world_name(self.metadata, "?")
         kind = "exact" if self.exact else "from data"
         values = ", ".join(f"{value:.4g}" for value in self.eigenvalues[:4])
         more = ", ..." if self.dim > 4 else ""
@@ -212,26 +195,25 @@ def load(path: str | Path) -> LaplacianRepresentation:
     folder = Path(path)
     if (folder / "trajectories.json").is_file() and not (folder / MANIFEST).exists():
         raise LapwingError(f"{folder} holds trajectories, not a representation; read it with Trajectories.load")
-    manifest = read_manifest(folder / MANIFEST, FORMAT, VERSION)
-    arrays = _load_arrays(folder / WEIGHTS, manifest.get("checksum"))
+    manifest, arrays = read_model(folder)
+    encoder = manifest.record("encoder")
+    own = {name.removeprefix("encoder."): array for name, array in arrays.items() if name.startswith("encoder.")}
+    metadata = manifest.record("metadata").content if manifest.has("metadata") else {}
     try:
-        encoder_arrays = {name.removeprefix("encoder."): a for name, a in arrays.items() if name.startswith("encoder.")}
-        encoder = _encoder_class(manifest["encoder"]["kind"]).from_parts(manifest["encoder"]["config"], encoder_arrays)
+        _check_arrays(arrays)
         return LaplacianRepresentation(
-            encoder=encoder,
-            mu=arrays["mu"].astype(np.float64),
-            dim=int(manifest["dim"]),
-            definition=parse_definition(str(manifest["definition"])),
-            exact=bool(manifest["exact"]),
+            encoder=_encoder_class(encoder.text("kind")).from_parts(encoder.record("config").content, own),
+            mu=arrays["mu"],
+            dim=manifest.whole("dim"),
+            definition=parse_definition(manifest.text("definition", longest=LONGEST_DEFINITION)),
+            exact=manifest.flag("exact"),
             **{name: arrays.get(name) for name in MEASURED},
-            orthonormality_error=_number_or_none(manifest.get("orthonormality_error")),
-            next_mu=_number_or_none(manifest.get("next_mu")),
-            metadata=dict(manifest.get("metadata") or {}),
+            orthonormality_error=_number_or_none(manifest, "orthonormality_error", least=0.0),
+            next_mu=_number_or_none(manifest, "next_mu"),
+            metadata=metadata,
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, LapwingError):
-            raise
-        raise LapwingError(f"{folder / MANIFEST} lacks or garbles a field ({error}); the file is damaged") from error
+    except LapwingError as error:
+        raise LapwingError(f"{folder} holds no sound representation: {error}") from error
 
 
 def _notebook() -> Any:
@@ -240,19 +222,27 @@ def _notebook() -> Any:
     return importlib.import_module("lapwing.notebook")
 
 
-def _number_or_none(value: Any) -> float | None:
-    return None if value is None else float(value)
+def _number_or_none(manifest: Record, name: str, least: float | None = None) -> float | None:
+    return manifest.number(name, least) if manifest.has(name) else None
 
 
-def _load_arrays(path: Path, checksum: Any) -> dict[str, NDArray[Any]]:
-    if not path.is_file():
-        raise LapwingError(f"{path} does not exist, though {MANIFEST} does; copy the whole folder")
-    if zlib.crc32(path.read_bytes()) != checksum:
-        raise LapwingError(f"{path} is damaged or belongs to another {MANIFEST}: checksums differ")
-    try:
-        return load_file(path)
-    except (SafetensorError, ValueError, KeyError) as error:
-        raise LapwingError(f"{path} is not a safetensors file: {error}") from error
+def _check_arrays(arrays: dict[str, NDArray[Any]]) -> None:
+    """Refuse arrays of another type, NaN in what must be a number, and negative sizes.
+
+    NaN is a residual, and infinity an angle, that is not known; neither ever counts as trusted.
+    """
+    if "mu" not in arrays:
+        raise LapwingError("the eigenvalues mu are missing; the file is damaged")
+    for name, array in arrays.items():
+        inside = name.startswith("encoder.")
+        if not inside and name not in ("mu", *MEASURED):
+            raise LapwingError(f"there is an unknown array {name[:80]!r}; the file is damaged, or update lapwing")
+        if not inside and array.dtype != np.float64:
+            raise LapwingError(f"{name} must be float64, got {array.dtype}; the file is damaged")
+        if (inside or name in FINITE) and not np.isfinite(array).all():
+            raise LapwingError(f"{name[:80]} holds NaN or infinity; the file is damaged")
+        if name in SIZES and (array < 0).any():
+            raise LapwingError(f"{name} holds numbers below zero; the file is damaged")
 
 
 def _encoder_class(kind: Any) -> Any:

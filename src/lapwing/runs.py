@@ -20,11 +20,12 @@ from lapwing.evaluation.score import Score
 from lapwing.exact import solve
 from lapwing.files import write_array, write_csv, write_json
 from lapwing.locks import LOCK
+from lapwing.model_files import FORMAT, MANIFEST, VERSION, WEIGHTS
 from lapwing.orders import read_order
 from lapwing.plots.curves import curves_figure
 from lapwing.plots.figures import eigenvector_figure, save_figure, spectrum_figure
 from lapwing.reading import read_manifest
-from lapwing.representation import FORMAT, MANIFEST, VERSION, WEIGHTS, LaplacianRepresentation
+from lapwing.representation import LaplacianRepresentation
 from lapwing.spectral.operators import Operator
 from lapwing.trajectories.audit import audit
 from lapwing.trajectories.container import Trajectories

@@ -111,11 +111,11 @@ def test_broken_parts_are_refused_in_words(kind: str) -> None:
         load(config, {other: array for other, array in arrays.items() if other != name})
     with pytest.raises(LapwingError, match="unknown"):
         load(config, arrays | {"extra": np.zeros(1)})
-    with pytest.raises(LapwingError, match="needs"):
+    with pytest.raises(LapwingError, match=r"needs|arrays hold"):
         load(config, arrays | {name: np.zeros((1, 1, 1), dtype=np.float32)})
     with pytest.raises(LapwingError, match="needs float32"):
         load(config, arrays | {name: arrays[name].astype(np.float64)})
-    with pytest.raises(LapwingError, match="does not fit its kind"):
+    with pytest.raises(LapwingError, match="configuration"):
         load(config | {"colour": "red"}, arrays)
 
 

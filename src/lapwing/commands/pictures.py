@@ -6,7 +6,8 @@ from pathlib import Path
 
 from lapwing import terminal
 from lapwing.errors import LapwingError
-from lapwing.representation import MANIFEST, LaplacianRepresentation, load
+from lapwing.model_files import MANIFEST
+from lapwing.representation import LaplacianRepresentation, load
 from lapwing.words.pictures import Plot, Report
 
 

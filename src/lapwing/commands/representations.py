@@ -13,9 +13,9 @@ from lapwing.evaluation.score import Score as Result
 from lapwing.evaluation.score import counting_score, score
 from lapwing.exact import solve
 from lapwing.locks import locked
+from lapwing.model_files import MANIFEST as MODEL_MANIFEST
 from lapwing.orders import forget_order, refuse_unfinished
 from lapwing.reading import read_array
-from lapwing.representation import MANIFEST as MODEL_MANIFEST
 from lapwing.representation import LaplacianRepresentation, load
 from lapwing.runs import refuse_foreign, spectrum_rows, write_run
 from lapwing.trajectories.container import MANIFEST as DATA_MANIFEST

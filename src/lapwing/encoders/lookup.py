@@ -86,9 +86,16 @@ class LookupEncoder:
     @classmethod
     def from_parts(cls, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
         """The table again, from its arrays."""
+        if missing := {"observations", "values", "weights"} - set(arrays):
+            raise LapwingError(f"the table lacks its {sorted(missing)[0]}; the file is damaged")
         observations, values, weights = (arrays[name] for name in ("observations", "values", "weights"))
-        if values.ndim != 2 or observations.ndim < 2 or not len(observations) == len(values) == len(weights):
+        fits = values.ndim == 2 and observations.ndim >= 2 and weights.shape == (len(values),)
+        if not fits or not len(observations) == len(values) > 0 or values.shape[1] == 0:
             raise LapwingError("the arrays of this table do not fit together; the file is damaged")
+        if values.dtype != np.float64 or weights.dtype != np.float64:
+            raise LapwingError(f"a table holds float64, got {values.dtype} and {weights.dtype}; the file is damaged")
+        if (weights < 0).any() or not abs(weights.sum() - 1.0) < 1e-6:
+            raise LapwingError("the weights of this table are no distribution; the file is damaged")
         return cls(observations, values, weights)
 
 

@@ -82,7 +82,8 @@ class OwnEncoder(eqx.Module):
     @classmethod
     def from_parts(cls, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
         """Refused: a file holds no code, so the structure has to come from the user."""
+        name = str(config.get("module", "unknown"))[:100]
         raise LapwingError(
-            f"this model was trained with a module of your own, {config.get('module', 'unknown')}, and files hold no "
+            f"this model was trained with a module of your own, {name}, and files hold no "
             "code; build the module, then OwnEncoder.create(module, observation_shape).restored(arrays)"
         )

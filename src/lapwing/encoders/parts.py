@@ -46,19 +46,46 @@ def with_named_arrays(template: Module, arrays: dict[str, NDArray[Any]]) -> Modu
     return eqx.combine(filled, rest)
 
 
-def rebuilt(create: Callable[[Array], Module], arrays: dict[str, NDArray[Any]]) -> Module:
-    """What ``create(key)`` makes, with saved arrays in place of random ones; nothing random is computed."""
+def rebuilt(create: Callable[[Array], Module], config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Module:
+    """What ``create(key)`` makes, with saved arrays in place of random ones; nothing random is computed.
+
+    A configuration from a file is believed only as far as its arrays bear it out, so that no size in it can ask for
+    more memory than the file has bytes.
+    """
+    _check_sizes(config, arrays)
     try:
         template: Module = eqx.filter_eval_shape(create, jax.random.key(0))
-    except TypeError as error:
-        raise LapwingError(f"the encoder's configuration does not fit its kind: {error}") from error
+    except LapwingError:
+        raise
+    except Exception as error:  # wrong names, types or sizes fail in JAX's depths in too many ways to list
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise LapwingError(f"the encoder's configuration does not fit its kind: {reason}") from error
     return with_named_arrays(template, arrays)
 
 
-def saved_statistics(arrays: dict[str, NDArray[Any]]) -> Statistics | None:
-    """The statistics among an encoder's arrays, which decide the shape of its scale; None where they are missing."""
+def _check_sizes(config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    if not arrays:
+        raise LapwingError("the encoder's arrays are missing; the file is damaged")
+    most = sum(array.size for array in arrays.values())
+    numbers = 0
+    for name, value in config.items():
+        for size in value if isinstance(value, list) else [value]:
+            numbers += 1
+            if name != "scales" and (type(size) is not int or not 0 < size <= most):
+                raise LapwingError(
+                    f"the encoder's configuration says {name[:80]!r} is {str(value)[:80]}, "
+                    f"and its arrays hold {most:,} numbers; the file is damaged"
+                )
+    if numbers > most:
+        raise LapwingError("the encoder's configuration is longer than its arrays; the file is damaged")
+
+
+def saved_statistics(arrays: dict[str, NDArray[Any]]) -> Statistics:
+    """The statistics among an encoder's arrays, which decide the shape of its scale."""
     centre, scale = arrays.get("inputs.centre.array"), arrays.get("inputs.scale.array")
-    return None if centre is None or scale is None else Statistics(centre, scale)
+    if centre is None or scale is None:
+        raise LapwingError("the encoder lacks the statistics of its inputs; the file is damaged")
+    return Statistics(centre, scale)
 
 
 def encode_in_chunks(module: Any, observations: NDArray[Any], dim: int) -> NDArray[np.float32]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from lapwing.encoders.base import Encoder
 from lapwing.encoders.registry import NETWORK_ENCODERS
 from lapwing.errors import LapwingError
+from lapwing.records import Record
 
 
 class RotatedEncoder:
@@ -45,12 +46,17 @@ class RotatedEncoder:
     @classmethod
     def from_parts(cls, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
         """The encoder again, from what :meth:`config` and :meth:`arrays` gave."""
-        kind = config["inner"]["kind"]
+        parts = Record(config, "the encoder's configuration").record("inner")
+        kind = parts.text("kind", longest=100)
         if kind not in NETWORK_ENCODERS:
             raise LapwingError(f"this representation uses a network of kind {kind!r}, unknown here; update lapwing")
         own = {name.removeprefix("inner."): array for name, array in arrays.items() if name.startswith("inner.")}
-        inner = NETWORK_ENCODERS[kind].from_parts(config["inner"]["config"], own)
-        matrix = arrays["matrix"]
-        if matrix.ndim != 2 or matrix.shape[0] != inner.dim or not np.isfinite(matrix).all():
+        inner = NETWORK_ENCODERS[kind].from_parts(parts.record("config").content, own)
+        matrix = arrays.get("matrix")
+        if matrix is None or matrix.dtype != np.float64:
+            raise LapwingError("the rotation is missing or not of float64; the file is damaged")
+        if matrix.ndim != 2 or matrix.shape[0] != inner.dim or not matrix.shape[1]:
             raise LapwingError(f"a rotation of shape {matrix.shape} does not fit {inner.dim} components")
+        if not np.isfinite(matrix).all():
+            raise LapwingError("the rotation holds NaN or infinity; the file is damaged")
         return cls(inner, matrix)

@@ -50,5 +50,5 @@ class StandardisedNetwork(eqx.Module):
         """The encoder again, bit for bit."""
         statistics = saved_statistics(arrays)
         create: Any = cls.create  # type: ignore[attr-defined]  # every subclass has one, each with its own options
-        rebuilt_encoder: Self = rebuilt(lambda key: create(**config, key=key, statistics=statistics), arrays)
+        rebuilt_encoder: Self = rebuilt(lambda key: create(**config, key=key, statistics=statistics), config, arrays)
         return rebuilt_encoder

@@ -70,4 +70,4 @@ class TableEncoder(eqx.Module):
     @classmethod
     def from_parts(cls, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
         """The encoder again, bit for bit."""
-        return rebuilt(lambda key: cls.create(**config, key=key), arrays)
+        return rebuilt(lambda key: cls.create(**config, key=key), config, arrays)
