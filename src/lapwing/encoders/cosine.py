@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import qmc
 
-from lapwing.environments.box import MAX_AXES, box_eigenfunctions
+from lapwing.environments.box import MAX_DIMENSION, box_eigenfunctions
 from lapwing.errors import LapwingError
 
 SUPPORT_POINTS = 1 << 14
@@ -54,6 +54,8 @@ class CosineEncoder:
         modes = arrays.get("modes")
         if modes is None or modes.ndim != 2 or not np.issubdtype(modes.dtype, np.integer) or (modes < 0).any():
             raise LapwingError("the mode numbers of this representation are not whole numbers; the file is damaged")
-        if not (modes.shape[0] and 1 <= modes.shape[1] <= MAX_AXES):
-            raise LapwingError(f"a box has 1 to {MAX_AXES} axes, got modes of shape {modes.shape}; the file is damaged")
+        if not (modes.shape[0] and 1 <= modes.shape[1] <= MAX_DIMENSION):
+            raise LapwingError(
+                f"a box has 1 to {MAX_DIMENSION} axes, got modes of shape {modes.shape}; the file is damaged"
+            )
         return cls(modes)
