@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint types clean
+.PHONY: demo test lint types soak clean
 
 demo: $(VENV)/.installed
 	$(BIN)/lapwing learn Rooms-16 --dim 11 --out demo
@@ -19,6 +19,11 @@ lint: $(VENV)/.installed-test
 
 types: $(VENV)/.installed-test
 	$(BIN)/mypy
+
+# Kills, damaged files and failing disks against the real commands, for so many seconds.
+SECONDS ?= 600
+soak: $(VENV)/.installed
+	$(BIN)/python benchmarks/soak --seconds $(SECONDS)
 
 $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,86 @@
+"""What the campaign attacks: learning by both kinds of batches, with one seed and with several."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from safetensors.numpy import load
+
+from lapwing.training.checkpoints import checkpoint_files
+
+LAPWING = [sys.executable, "-m", "lapwing.cli"]
+SEVERAL_SEEDS = Path(__file__).with_name("several_seeds.py")
+PATIENCE = 600.0
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Learning that can be begun in a folder and gone on with.
+
+    Attributes:
+        name: in the table.
+        begin: the words that begin it; ``{}`` stands for the folder.
+        resume: the words that go on.
+        says_how: whether it names the words that go on when it is told to stop.
+    """
+
+    name: str
+    begin: tuple[str, ...]
+    resume: tuple[str, ...]
+    says_how: bool
+
+    def start(self, folder: Path, *, going_on: bool = False) -> "subprocess.Popen[str]":
+        """A process that learns in the folder."""
+        words = [word.format(folder) for word in (self.resume if going_on else self.begin)]
+        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def is_begun(self, folder: Path) -> bool:
+        """Whether there is something that the words to go on would accept."""
+        return not self.says_how or (folder / "order.json").exists()
+
+    def checkpoints(self, folder: Path) -> list[Path]:
+        """Those in the folder, the newest first."""
+        return checkpoint_files(folder / "checkpoints")
+
+    def result(self, folder: Path) -> dict[str, bytes]:
+        """All that must be the same to the last bit: models, metrics, and the last state with its duals."""
+        files = [*folder.glob("**/model.safetensors"), *folder.glob("**/metrics.csv")]
+        found = {str(path.relative_to(folder)): path.read_bytes() for path in files}
+        last = load(self.checkpoints(folder)[0].read_bytes())
+        return found | {name: array.tobytes() for name, array in last.items()}
+
+
+def _on_the_command_line(name: str, *words: str) -> Subject:
+    begin = (*LAPWING, "learn", "GridMaze-9", "--dim", "5", "--all-steps", "--no-report", *words, "--out", "{}")
+    return Subject(name, begin, (*LAPWING, "learn", "--resume", "{}"), True)
+
+
+def _in_python(name: str, kind: str) -> Subject:
+    words = (sys.executable, str(SEVERAL_SEEDS), kind, "{}")
+    return Subject(name, words, words, False)
+
+
+SUBJECTS = (
+    _on_the_command_line("exact, one seed", "--steps", "6000", "--log-every", "250"),
+    _on_the_command_line("sampled, one seed", "--preset", "paper", "--steps", "6000", "--log-every", "250"),
+    _in_python("exact, three seeds", "exact"),
+    _in_python("sampled, three seeds", "sampled"),
+)
+
+
+def finish(process: "subprocess.Popen[str]") -> tuple[int, str]:
+    """The exit code and what was said on standard error, in one line."""
+    error = process.communicate(timeout=PATIENCE)[1]
+    return process.returncode, " ".join(error.split())
+
+
+def wait_until(process: "subprocess.Popen[str]", condition: Callable[[], bool]) -> bool:
+    """Whether the condition came true before the process ended."""
+    while process.poll() is None:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
