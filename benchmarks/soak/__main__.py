@@ -8,6 +8,7 @@ import argparse
 import itertools
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -100,6 +101,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="only faults whose name holds this")
     words = parser.parse_args()
+    # Disks are taken away again, however the campaign ends.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="lapwing-soak-") as root:
         campaign = Campaign(Path(root), words.seed)
         end = time.monotonic() + words.seconds

@@ -63,6 +63,14 @@ def workers_of(process: "subprocess.Popen[str]") -> list[int]:
         return []
 
 
+def is_alive(process: int) -> bool:
+    """Whether a process still does something; one that has ended may wait for somebody to take note of it."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
 def complete(folder: Path) -> bool:
     """Go on to the end; whether it is the same to the bit."""
     code, said = finish(start(folder, going_on=True))
@@ -101,9 +109,9 @@ def study_killed(folder: Path, rng: random.Random) -> bool:
     process.kill()
     finish(process)
     patience = time.monotonic() + 20.0
-    while any(Path(f"/proc/{worker}").exists() for worker in workers) and time.monotonic() < patience:
+    while any(map(is_alive, workers)) and time.monotonic() < patience:
         time.sleep(0.1)
-    promise(not any(Path(f"/proc/{worker}").exists() for worker in workers), "workers live on")
+    promise(not any(map(is_alive, workers)), "workers live on")
     before = {path: path.stat().st_mtime_ns for path in done}
     same = complete(folder)
     promise(all(path.stat().st_mtime_ns == when for path, when in before.items()), "a finished run was made again")
