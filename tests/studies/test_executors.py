@@ -122,7 +122,9 @@ def test_a_worker_that_dies_between_two_runs_is_replaced(one_worker: Any, tmp_pa
 
 def test_ray_gives_the_same_bits_and_the_same_errors(one_worker: Any, tmp_path: Path) -> None:
     pytest.importorskip("ray")
+    before = signal.getsignal(signal.SIGTERM)
     store, executor = RunStore(tmp_path), make_executor("ray", 1)
+    assert signal.getsignal(signal.SIGTERM) is before, "Ray decides what happens when this process is terminated"
     try:
         found = carry_out([*PAIR, IMPOSSIBLE], store, executor)
     finally:

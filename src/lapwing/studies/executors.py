@@ -145,7 +145,7 @@ class RayExecutor:
             options |= {"num_cpus": workers, "include_dashboard": False}
         try:
             if not ray.is_initialized():
-                with warnings.catch_warnings():
+                with _own_end(), warnings.catch_warnings():
                     # JAX fears for forked children; those of Ray become other programs at once.
                     warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
                     ray.init(address=joined, **options)
@@ -203,6 +203,17 @@ def _settle(future: "Future[Timed]", ask: Callable[[], Reply]) -> None:
         future.set_result((outcome, seconds))
     except BaseException as failed:  # a future that is never settled would hold up the study for ever
         future.set_exception(failed)
+
+
+@contextmanager
+def _own_end() -> Iterator[None]:
+    """Keep what this process does when it is terminated: Ray puts an exit of its own in its place."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
