@@ -4,7 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
-.PHONY: demo test lint types soak clean
+# What `make oldest` and `make newest` run: all of it, or a part such as TESTS=tests/plots.
+TESTS ?= tests
+EVERYTHING := '.[test,tensorboard,wandb]'
+UNPINNED := -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint types matrix oldest newest audit soak clean
 
 demo: $(VENV)/.installed
 	$(BIN)/lapwing learn Rooms-16 --dim 11 --out demo
@@ -25,6 +30,39 @@ SECONDS ?= 600
 soak: $(VENV)/.installed
 	$(BIN)/python benchmarks/soak --seconds $(SECONDS)
 
+matrix: oldest newest
+
+# Deprecations between two old packages of other people are not ours to mend; `make newest` has none.
+oldest: .venv-oldest/.installed
+	.venv-oldest/bin/python -m pytest -n 2 -W ignore::DeprecationWarning $(TESTS)
+
+newest: .venv-newest/.installed
+	.venv-newest/bin/python -m pytest -n 2 $(TESTS)
+
+# Strict: a package that cannot be looked up, for want of a network or otherwise, is a failure and not a clean bill.
+audit: .venv-audit/.installed
+	$(PYTHON) .ci/lower_bounds.py > .venv-audit/oldest.txt
+	.venv-audit/bin/pip-audit --strict --progress-spinner off --disable-pip --no-deps --requirement constraints.txt
+	.venv-audit/bin/pip-audit --strict --progress-spinner off --disable-pip --no-deps --requirement .venv-audit/oldest.txt
+
+.venv-oldest/.installed: pyproject.toml .ci/lower_bounds.py
+	rm -rf .venv-oldest
+	$(PYTHON) -m venv .venv-oldest
+	$(PYTHON) .ci/lower_bounds.py > .venv-oldest/constraints.txt
+	.venv-oldest/bin/python $(UNPINNED) --constraint .venv-oldest/constraints.txt --editable $(EVERYTHING)
+	touch $@
+
+.venv-newest/.installed: pyproject.toml
+	rm -rf .venv-newest
+	$(PYTHON) -m venv .venv-newest
+	.venv-newest/bin/python $(UNPINNED) --editable $(EVERYTHING)
+	touch $@
+
+.venv-audit/.installed:
+	$(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python $(UNPINNED) pip-audit
+	touch $@
+
 $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	touch $@
@@ -38,4 +76,4 @@ $(VENV)/.installed-test: $(VENV)/.created pyproject.toml constraints.txt
 	touch $@ $(VENV)/.installed
 
 clean:
-	rm -rf $(VENV) demo runs .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-oldest .venv-newest .venv-audit demo runs .pytest_cache .mypy_cache .ruff_cache

@@ -1,7 +1,7 @@
-"""No telemetry, no network at run time: the real commands run where every attempt to leave the machine is refused and counted.
+"""No telemetry, no network at run time: the real commands run where attempts to leave the machine fail and are counted.
 
-Two guards at once. In Python an audit hook, in every process through ``sitecustomize``, writes down each address and each name
-looked up. For native code a network namespace without an interface: the kernel counts packets that found no route.
+Two guards at once. In Python an audit hook, in every process through ``sitecustomize``, writes down each address and
+each name looked up. For native code a network namespace without an interface: the kernel counts what found no route.
 """
 
 import os
@@ -19,18 +19,23 @@ ROOT = Path(__file__).resolve().parents[1]
 GUARD = """
 import os, sys
 
-ASKS = {"socket.connect": 1, "socket.sendto": 1, "socket.sendmsg": 1, "socket.getaddrinfo": 0, "socket.gethostbyname": 0,
-        "socket.gethostbyaddr": 0, "socket.getnameinfo": 0}
+SENDS = {"socket.connect", "socket.sendto", "socket.sendmsg"}
+ASKS = {"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo"}
 
-def stays_here(address):
-    if isinstance(address, (str, bytes)) or address is None:
-        return address in (None, "", "localhost", b"localhost") or str(address).startswith(("/", "b'/", "b'\\\\x00", "\\0"))
-    return str(address[0]).startswith("127.") or address[0] in ("::1", "localhost")
+def stays_here(event, where):
+    if event in SENDS and not isinstance(where, tuple):
+        return True  # a socket in the file system, or one that is connected already
+    host = where[0] if isinstance(where, tuple) else where
+    host = host.decode() if isinstance(host, bytes) else host
+    return host in (None, "", "localhost", "::1") or host.startswith("127.")
 
 def refuse(event, arguments):
-    if event in ASKS and not stays_here(arguments[ASKS[event]]):
+    if event not in SENDS | ASKS:
+        return
+    where = arguments[1 if event in SENDS else 0]
+    if not stays_here(event, where):
         with open(os.environ["LAPWING_TEST_ATTEMPTS"], "a") as stream:
-            stream.write(f"{event} {arguments[ASKS[event]]!r}\\n")
+            stream.write(f"{event} {where!r}\\n")
         raise OSError(f"no network in this test: {event}")
 
 sys.addaudithook(refuse)
@@ -57,7 +62,7 @@ NAMESPACES = (["unshare", "--net"], ["unshare", "--user", "--map-root-user", "--
 
 
 class Finished(NamedTuple):
-    """What a guarded process did: its exit code and words, the attempts that Python saw and those the kernel counted."""
+    """What a guarded process did: exit code, words, the attempts that Python saw and those that the kernel counted."""
 
     code: int
     words: str

@@ -86,8 +86,8 @@ def tensorboard(folder: str | Path) -> Sink:
 def wandb(folder: str | Path, *, project: str = "lapwing", config: dict[str, Any] | None = None) -> Sink:
     """Metrics as a Weights & Biases run below a folder, offline unless the variable WANDB_MODE says otherwise.
 
-    ``wandb sync FOLDER/wandb/offline-run-*`` sends it later, if ever. Its reports about itself to its makers are off unless
-    WANDB_ERROR_REPORTING says otherwise.
+    ``wandb sync FOLDER/wandb/offline-run-*`` sends it later, if ever. Its reports about itself to its makers are off
+    unless WANDB_ERROR_REPORTING says otherwise.
     """
     # It sends them offline too, and reads the variable when it is imported.
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
