@@ -27,7 +27,7 @@ def counted() -> lw.LaplacianRepresentation:
 
 @pytest.fixture(scope="module")
 def learned() -> lw.LaplacianRepresentation:
-    return lw.learn(lw.collect("GridMaze-7", 5_000, seed=1), 3, steps=40, log_every=20)
+    return lw.learn(lw.collect("GridMaze-7", 50_000, seed=1), 3, steps=40, log_every=20)
 
 
 class Reader(HTMLParser):

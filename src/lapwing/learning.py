@@ -12,11 +12,11 @@ import numpy as np
 from lapwing.checks import shown
 from lapwing.errors import LapwingError, UntrustedWarning
 from lapwing.evaluation.score import score
-from lapwing.health import RECORD
+from lapwing.health import DIVERGED, RECORD, ProblemError
 from lapwing.objectives.base import Objective
 from lapwing.representation import LaplacianRepresentation
 from lapwing.training.config import LearnConfig, make_config
-from lapwing.training.engine import LearningDivergedError, NetworkCollapsedError, Report, history_rows
+from lapwing.training.engine import LearningDivergedError, Report, history_rows
 from lapwing.training.health import diverged
 from lapwing.training.job import Data, Job, Watch
 from lapwing.training.keeping import train
@@ -99,12 +99,14 @@ class Learner:
         try:
             end = train(job, program, state, inspect, report, folder)
         except LearningDivergedError as error:
-            # What had collapsed before it diverged leaves no model worth keeping.
-            with suppress(NetworkCollapsedError):
+            # What cannot be read, or had collapsed before it diverged, leaves no model worth keeping.
+            with suppress(ProblemError):
                 if error.history:
                     error.models = self._models(job, program, error.state, error.history, time.perf_counter() - started)
             for model in error.models:
-                model.metadata[RECORD]["problems"].insert(0, diverged(error.step).as_dict())
+                record = model.metadata[RECORD]
+                others = [one for one in record["problems"] if one["name"] != DIVERGED]
+                record["problems"] = [diverged(error.step).as_dict(), *others]
             raise
         models = self._models(job, program, end.state, end.history, prepared + end.seconds)
         _warn_if_untrusted(models)

@@ -1,5 +1,6 @@
 """Learning curves: how far from converged, how similar to the truth where known, and the terms of the loss."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ def curves_figure(model: LaplacianRepresentation) -> Figure:
     draw_lines(quality, history, ("angle",), log=True)
     quality.set_title("largest angle, judged without a truth", fontsize=10)
     quality.set_ylabel("sine of the largest angle", color=COLOURS["angle"])
-    if "cosine" in history[0]:
+    if any("cosine" in row for row in history):
         other = quality.twinx()
         draw_lines(other, history, ("cosine",))
         other.set_ylim(top=1.001)
@@ -42,8 +43,10 @@ def draw_lines(
     """Columns of a history over its steps."""
     steps = [row["step"] for row in history]
     for name in names:
-        if name in history[0]:
-            ax.plot(steps, [row[name] for row in history], ".-", label=name, color=COLOURS.get(name), lw=1.5)
+        if any(name in row for row in history):
+            # A network that had collapsed for a while has no similarity then.
+            values = [row.get(name, math.nan) for row in history]
+            ax.plot(steps, values, ".-", label=name, color=COLOURS.get(name), lw=1.5)
     if log:
         ax.set_yscale("log")
     if legend:

@@ -87,17 +87,23 @@ def run_program(
         state, metrics = program.run(state, data, size)
         reached = jax.device_get(state)
         # The loss is of the weights before the last step, which may have spoilt them.
-        if not _all_finite((metrics.loss, reached.trained)):
+        wrong = None if _all_finite((metrics.loss, reached.trained)) else "the loss or the weights are no longer finite"
+        extra, stop = {}, False
+        if wrong is None and inspect is not None:
+            try:
+                extra, stop = inspect(reached)
+            except ProblemError as error:
+                wrong = error.problem.words
+        if wrong is not None:
             raise LearningDivergedError(
-                f"learning diverged between steps {done} and {done + size}: the loss or the weights are no longer "
-                "finite. Lower learning_rate or barrier_rate; the last good state is kept",
+                f"learning diverged between steps {done} and {done + size}: {wrong}. "
+                "Lower learning_rate or barrier_rate; the last good state is kept",
                 good,
                 done,
                 history,
             )
         done += size
         good = reached
-        extra, stop = inspect(good) if inspect is not None else ({}, False)
         history.append(Report(done, steps, jax.device_get(metrics), extra))
         if report is not None:
             report(history[-1])

@@ -28,12 +28,14 @@ from lapwing.training.forms import Forms
 from lapwing.trajectories.container import Trajectories
 from lapwing.trajectories.distinct import distinct_rows
 
-# Smallest mean square relative to the largest, largest cosine, and the share of the outputs that varies. A network
-# after a few steps was seen at 3e-4, 0.997 and 0.04; one that has died out at 3e-5 or less, 0.9999 or more, 1e-4 or
-# less.
+# Smallest mean square relative to the largest, largest cosine, and the share of the outputs that varies. Half-trained
+# networks were seen at 3e-4, 0.997 and 0.01; those that had died out below 3e-5, above 0.9999 and below 2e-3.
 DEAD_SQUARE = 1e-4
 COPY_COSINE = 0.999
 CONSTANT_SHARE = 1e-2
+
+# Before this many steps outputs are still what they were born as, all alike and nearly constant.
+EARLIEST_DEATH = 200
 
 # Mean squares should be 1. Off by this much there is no way back; nor by less, if they were a hundred times better.
 LOST_SQUARE = 1e6
@@ -89,11 +91,9 @@ def training_problems(
         history: rows of reports.
         readings: the objective's own of the eigenvalues.
     """
-    found = [
-        _unread(readings, config.dim),
-        _exploded(forms, history),
-        _constant(sample, config) or _dead(forms, config),
-    ]
+    found = [_unread(readings, config.dim), _exploded(forms, history)]
+    if history and history[-1]["step"] >= EARLIEST_DEATH:
+        found.append(_constant(sample, config) or _dead(forms, config))
     return [one for one in (*found, _at_bounds(state, objective, config)) if one is not None]
 
 
@@ -108,9 +108,8 @@ def diverged(steps: int) -> Problem:
 def collapsed(found: int, dim: int) -> Problem:
     """Fewer independent outputs than components."""
     words = f"the network collapsed to {found} independent components of the {dim} asked for"
-    return Problem(
-        COLLAPSED, tuple(range(found + 1, dim + 1)), words, "lower dual_rate, raise barrier, or ask for fewer"
-    )
+    advice = "lower learning_rate or dual_rate, raise barrier, or ask for fewer components"
+    return Problem(COLLAPSED, tuple(range(found + 1, dim + 1)), words, advice)
 
 
 def _unread(readings: NDArray[Any] | None, dim: int) -> Problem | None:

@@ -148,7 +148,8 @@ class Job:
         exact = isinstance(self.data, Operator) and self.data.exact
         config = {**self.config.as_dict(), "seed": metadata["seed"]}
         lost = collapsed(dim, self.config.dim) if dim < self.config.dim else None
-        health["problems"] = [one.as_dict() for one in ([lost] if lost else problems)]
+        known = [lost, *(one for one in problems if one.name != lost.name)] if lost else problems
+        health["problems"] = [one.as_dict() for one in known]
         model = LaplacianRepresentation(
             encoder=self._final_encoder(encoder, reading.matrix[:, :dim]),
             mu=reading.mu[:dim],
