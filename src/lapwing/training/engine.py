@@ -88,7 +88,8 @@ def run_program(
         reached = jax.device_get(state)
         # The loss is of the weights before the last step, which may have spoilt them.
         wrong = None if _all_finite((metrics.loss, reached.trained)) else "the loss or the weights are no longer finite"
-        extra, stop = {}, False
+        extra: dict[str, float] = {}
+        stop = False
         if wrong is None and inspect is not None:
             try:
                 extra, stop = inspect(reached)
