@@ -4,7 +4,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from rich.console import Console, Group
@@ -89,9 +89,11 @@ def progress_bar(label: str, every: float | None = None) -> Iterator[Callable[..
     """
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(label, total=None)
-        last = time.monotonic()
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task(label, total=None)
+    last = time.monotonic()
+    # One that is only disabled ends in an empty line with Rich before 14.3.
+    with bar if console.is_terminal else nullcontext():
 
         def update(done: int, total: int, words: str = "") -> None:
             nonlocal last
