@@ -32,7 +32,7 @@ soak: $(VENV)/.installed
 
 matrix: oldest newest
 
-# Deprecations between two old packages of other people are not ours to mend; `make newest` has none.
+# Deprecations between two old packages of other people (Equinox under JAX 0.8.2) are not ours to mend; `make newest` has none.
 oldest: .venv-oldest/.installed
 	.venv-oldest/bin/python -m pytest -n 2 -W ignore::DeprecationWarning $(TESTS)
 
