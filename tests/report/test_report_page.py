@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -151,3 +152,22 @@ def test_bad_calls_write_nothing(solved: Path, tmp_path: Path) -> None:
     with pytest.raises(LapwingError, match="does not exist"):
         write_report([tmp_path / "nowhere"], tmp_path / "page.html")
     assert not list(tmp_path.iterdir())
+
+
+def test_problems_stand_above_everything_else_and_are_escaped(tmp_path: Path) -> None:
+    few = lw.solve(lw.collect("GridMaze-9", 1_000, seed=0), 3)
+    seen = {"name": "diverged", "components": [2], "words": NASTY, "advice": NASTY}
+    model = replace(few, metadata={**few.metadata, "health": {"problems": [seen]}})
+    write_run(model, tmp_path / "ill")
+    write_run(lw.solve("GridMaze-9", 3), tmp_path / "well")
+    page = without_library(write_report([tmp_path / "ill"], tmp_path / "ill.html").read_text())
+    assert NASTY not in page
+    banner = unescape(page[page.index('<aside class="problems untrusted"') : page.index("</aside>")])
+    assert "This result must not be trusted." in banner
+    assert banner.count(NASTY) == 2
+    assert banner.index("diverged") < banner.index("too few data")
+    assert page.index("</aside>") < page.index('<dl class="tiles">')
+    assert "<aside" not in write_report([tmp_path / "well"], tmp_path / "well.html").read_text()
+    both = write_report([tmp_path / "ill", tmp_path / "well"], tmp_path / "both.html").read_text()
+    assert both.count("<aside") == 1
+    assert "ill: This result must not be trusted." in both

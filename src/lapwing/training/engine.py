@@ -96,9 +96,10 @@ def run_program(
             except ProblemError as error:
                 wrong = error.problem.words
         if wrong is not None:
+            left = "the last good state is kept" if history else "nothing is left"
             raise LearningDivergedError(
                 f"learning diverged between steps {done} and {done + size}: {wrong}. "
-                "Lower learning_rate or barrier_rate; the last good state is kept",
+                f"Lower learning_rate or barrier_rate; {left}",
                 good,
                 done,
                 history,

@@ -28,14 +28,15 @@ from lapwing.training.forms import Forms
 from lapwing.trajectories.container import Trajectories
 from lapwing.trajectories.distinct import distinct_rows
 
-# Smallest mean square relative to the largest, largest cosine, and the share of the outputs that varies. Half-trained
-# networks were seen at 3e-4, 0.997 and 0.01; those that had died out below 3e-5, above 0.9999 and below 2e-3.
-DEAD_SQUARE = 1e-4
-COPY_COSINE = 0.999
-CONSTANT_SHARE = 1e-2
+# Smallest mean square relative to the largest, largest cosine, and the share of the outputs that varies. Slow networks
+# were seen at 0.02 (after 2,000 steps), 0.999 and 0.003; those that had died out below 1e-3, above 0.9999, below 6e-4.
+DEAD_SQUARE = 1e-3
+COPY_COSINE = 0.9999
+CONSTANT_SHARE = 1e-3
 
-# Before this many steps outputs are still what they were born as, all alike and nearly constant.
-EARLIEST_DEATH = 200
+# Before so many steps outputs are still what they were born as: nearly constant, and for longer small and all alike.
+EARLIEST_COLLAPSE = 200
+EARLIEST_DEATH = 1000
 
 # Mean squares should be 1. Off by this much there is no way back; nor by less, if they were a hundred times better.
 LOST_SQUARE = 1e6
@@ -92,8 +93,9 @@ def training_problems(
         readings: the objective's own of the eigenvalues.
     """
     found = [_unread(readings, config.dim), _exploded(forms, history)]
-    if history and history[-1]["step"] >= EARLIEST_DEATH:
-        found.append(_constant(sample, config) or _dead(forms, config))
+    steps = history[-1]["step"] if history else 0
+    constant = _constant(sample, config) if steps >= EARLIEST_COLLAPSE else None
+    found.append(_dead(forms, config) if constant is None and steps >= EARLIEST_DEATH else constant)
     return [one for one in (*found, _at_bounds(state, objective, config)) if one is not None]
 
 
@@ -155,8 +157,8 @@ def _dead(forms: Forms, config: LearnConfig) -> Problem | None:
         return None
     kinds = [f"{vanished.sum()} vanished (mean square below {DEAD_SQUARE:g} of the largest)"] if vanished.any() else []
     kinds += [f"{copies.sum()} copied another"] if copies.any() else []
-    words = f"of {len(norms)} outputs {' and '.join(kinds)}, so {numbered(list(numbers))} stand for nothing"
-    return Problem(DEAD, tuple(numbers), words, f"{_stronger(config)}, or ask for {max(alive, 1)}")
+    words = f"of {len(norms)} outputs {' and '.join(kinds)}, so nothing stands behind {numbered(list(numbers))}"
+    return Problem(DEAD, tuple(numbers), words, f"{_stronger(config)}, or ask for at most {max(numbers[0] - 1, 1)}")
 
 
 def _at_bounds(state: Any, objective: Objective, config: LearnConfig) -> Problem | None:

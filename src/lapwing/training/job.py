@@ -182,7 +182,9 @@ class Job:
     def _forms(self, encoder: Any, state: TrainState, quick: bool = False) -> tuple[Forms, NDArray[np.float64]]:
         """Forms of the outputs in the objective's order, that of eigenvalues, and the matrix that orders them."""
         order = np.eye(self.width)[:, np.asarray(output_order(state.objective, self.width))]
-        return self.judge.forms(self._encode(encoder), quick).rotated(order), order
+        with np.errstate(over="ignore", invalid="ignore"):
+            # What is not finite is refused by whoever reads the forms.
+            return self.judge.forms(self._encode(encoder), quick).rotated(order), order
 
     def _read(self, forms: Forms, order: NDArray[np.float64]) -> Reading:
         reading = read_forms(forms, self.judge.gaps, self.config.refine == "ritz", self._tolerance())
