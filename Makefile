@@ -1,6 +1,7 @@
 # `make demo` and `make test` do all set-up themselves; a second run does not install again.
 PYTHON ?= python3
 VENV := .venv
+FUZZ_VENV := .venv-fuzz
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
@@ -9,7 +10,7 @@ TESTS ?= tests
 EVERYTHING := '.[test,tensorboard,wandb]'
 UNPINNED := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types matrix oldest newest audit soak clean
+.PHONY: demo test fuzz lint types matrix oldest newest audit soak clean
 
 demo: $(VENV)/.installed
 	$(BIN)/lapwing learn Rooms-16 --dim 11 --out demo
@@ -17,6 +18,11 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2
+
+# SECONDS for each parser; a virtual environment of its own, for atheris is needed for nothing else.
+SECONDS ?= 60
+fuzz: $(FUZZ_VENV)/.installed
+	$(FUZZ_VENV)/bin/python tests/fuzz/fuzz_atheris.py --seconds $(SECONDS)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
@@ -75,5 +81,11 @@ $(VENV)/.installed-test: $(VENV)/.created pyproject.toml constraints.txt
 	$(PIP) --editable '.[test]'
 	touch $@ $(VENV)/.installed
 
+$(FUZZ_VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(FUZZ_VENV)
+	$(FUZZ_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
+		--editable '.[fuzz]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-newest .venv-audit demo runs .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-oldest .venv-newest .venv-audit $(FUZZ_VENV) demo runs .pytest_cache .mypy_cache .ruff_cache
