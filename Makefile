@@ -20,7 +20,7 @@ test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2
 
 # SECONDS for each parser; a virtual environment of its own, for atheris is needed for nothing else.
-SECONDS ?= 60
+fuzz: SECONDS ?= 60
 fuzz: $(FUZZ_VENV)/.installed
 	$(FUZZ_VENV)/bin/python tests/fuzz/fuzz_atheris.py --seconds $(SECONDS)
 
@@ -32,7 +32,7 @@ types: $(VENV)/.installed-test
 	$(BIN)/mypy
 
 # Kills, damaged files and failing disks against the real commands, for so many seconds.
-SECONDS ?= 600
+soak: SECONDS ?= 600
 soak: $(VENV)/.installed
 	$(BIN)/python benchmarks/soak --seconds $(SECONDS)
 

@@ -496,3 +496,25 @@ def test_a_reader_that_stops_reading_is_no_error(line: str) -> None:
             [sys.executable, "-m", "lapwing.cli", *line.split()], stdout=closed, stderr=subprocess.PIPE, timeout=120
         )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("word", ["\udcff", "a\0b"], ids=["bytes that are no text", "NUL"])
+@pytest.mark.parametrize("line", [["audit"], ["collect", "GridMaze-7", "--out"], ["audit", "x", "--json"]])
+def test_a_word_that_is_no_text_is_refused_before_anything_prints_it(
+    line: list[str], word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main([*line, word]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert f"{word!a} is not readable text" in captured.err
+
+
+def test_too_little_memory_is_said_in_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def exhaust(words: object) -> None:
+        raise MemoryError("Unable to allocate 9 TiB")
+
+    monkeypatch.setattr("lapwing.commands.run", exhaust)
+    assert cli.main(["worlds"]) == 1
+    assert "not enough memory for this (Unable to allocate 9 TiB)" in capsys.readouterr().err

@@ -85,6 +85,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     from lapwing import commands, terminal
 
+    for word in given:
+        if not _is_text(word):
+            terminal.fail(f"{word!a} is not readable text; names of files and worlds must be, so rename it")
+            return 2
+
     def show(message: Warning | str, category: type[Warning], *_: object) -> None:
         terminal.note(str(message))
 
@@ -109,10 +114,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         terminal.fail(f"{error.filename or 'a file'}: {error.strerror or error}")
         return 1
+    except MemoryError as error:
+        terminal.fail(f"there is not enough memory for this ({error}); ask for less: fewer steps, a smaller world")
+        return 1
     except KeyboardInterrupt as stop:
         terminal.fail(str(stop) or "interrupted; nothing was left half-written, and the same words go on with a study")
         return 128 + getattr(stop, "signal", signal.SIGINT)
     return 0
+
+
+def _is_text(word: str) -> bool:
+    """Whether a word can be printed and be part of a path: bytes that no text has, and NUL, cannot."""
+    return not any(character == "\0" or "\ud800" <= character <= "\udfff" for character in word)
 
 
 if __name__ == "__main__":
