@@ -294,7 +294,7 @@ def test_words_not_understood_are_explained_with_exit_code_2(run: Any, line: str
         ('solve GridMaze-7 --definition "succesor(0.9)"', "did you mean successor?"),
         ('solve GridMaze-7 --definition "successor(1.5)"', "strictly between 0 and 1"),
         ("solve GridMaze-7 --slip 2", "slip is a probability"),
-        ("solve missing.txt", "cannot read layout missing.txt"),
+        ("solve missing.txt", "cannot read missing.txt: No such file"),
         ("solve missing.npy", "cannot read missing.npy"),
         ("solve Box-2 --slip 0.1", "slip"),
         ("solve room:3", "room takes 2 sizes"),
@@ -378,7 +378,7 @@ def test_a_damaged_data_folder_is_refused_by_name(run: Any) -> None:
         ("{", "is not readable JSON"),
         ('{"format": "something else"}', "is not a lapwing-trajectories manifest"),
         ('{"format": "lapwing-trajectories", "version": 99}', "format version 99"),
-        ('{"format": "lapwing-trajectories", "version": 1}', "does not list the arrays"),
+        ('{"format": "lapwing-trajectories", "version": 1}', "lacks the field 'checksums'"),
     ],
 )
 def test_a_foreign_or_broken_manifest_is_refused(run: Any, manifest: str, message: str) -> None:

@@ -19,6 +19,7 @@ from lapwing.environments.layouts import Layout
 from lapwing.environments.registry import make_world
 from lapwing.errors import LapwingError, LapwingWarning
 from lapwing.health import ProblemError, above_the_rank, one_state
+from lapwing.records import world_name
 from lapwing.representation import LaplacianRepresentation
 from lapwing.spectral.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, canonical_signs, group_degenerate
 from lapwing.spectral.eigensolver import Eigenpairs, Say, smallest_eigenpairs
@@ -171,7 +172,7 @@ def _end_of_cluster(eigenvalues: NDArray[np.float64], dim: int, tolerance: float
 def _say_if_disconnected(built: Operator) -> None:
     parts = built.num_components()
     if parts > 1:
-        name = (built.metadata.get("world") or {}).get("name", "this world")
+        name = world_name(built.metadata, "this world")
         warnings.warn(
             f"{name} falls into {parts} unconnected parts: eigenvalue 0 appears {parts} times, "
             "and its eigenvectors are constant on each part",

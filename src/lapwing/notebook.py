@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from lapwing.environments.descriptions import world_from_description
 from lapwing.errors import LapwingError, did_you_mean
 from lapwing.plots.papers import TEXT_WIDTH, Picture, paper_figure
+from lapwing.records import world_name
 from lapwing.representation import LaplacianRepresentation
 from lapwing.spectral.certificates import DEGENERATE, NOT_CONVERGED, TOO_FEW_DATA, TRUSTED, Certificate
 
@@ -51,7 +52,7 @@ def model_html(model: LaplacianRepresentation) -> str:
 
 
 def _html(model: LaplacianRepresentation) -> str:
-    name = str((model.metadata.get("world") or {}).get("name", "unnamed world"))
+    name = world_name(model.metadata, "unnamed world")
     facts = [f"{model.dim} components", "exact dynamics" if model.exact else "from data", str(model.definition)]
     method = model.metadata.get("method")
     if method == "learn":
@@ -114,7 +115,7 @@ def _image(model: LaplacianRepresentation, name: str) -> str:
 
 
 def _picture(model: LaplacianRepresentation, components: Sequence[int] | None, what: Any, width: float) -> Picture:
-    name = str((model.metadata.get("world") or {}).get("name", "this representation"))
+    name = world_name(model.metadata, "this representation")
     return paper_figure({name: model}, what, components, width)
 
 

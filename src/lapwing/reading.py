@@ -35,8 +35,6 @@ def size_of(path: Path) -> int:
     """How many bytes a file has; an error unless it is a plain file, for a pipe or a device may never end."""
     try:
         status = path.stat()
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise LapwingError(f"{path} does not exist") from error
     except (OSError, ValueError) as error:
         raise LapwingError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
     if not stat.S_ISREG(status.st_mode):

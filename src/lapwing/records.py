@@ -1,7 +1,7 @@
 """Fields of records from files: each of the type and range that is asked for, or an error that names it."""
 
 import math
-from typing import Any
+from typing import Any, TypeGuard
 
 from lapwing.errors import LapwingError
 
@@ -77,6 +77,13 @@ class Record:
             raise self._wrong(name, "a list of whole numbers", value)
         return [self._between(name, item, least, most) for item in value]
 
+    def texts(self, name: str) -> list[str]:
+        """A list of texts."""
+        value = self._get(name)
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            raise self._wrong(name, "a list of texts", value)
+        return list(value)
+
     def _get(self, name: str) -> Any:
         if name not in self.content:
             raise LapwingError(f"{self.where} lacks the field {name!r}; {DAMAGED}")
@@ -93,7 +100,7 @@ class Record:
         return LapwingError(f"{self.where}: {name!r} must be {wanted}, got {_shown(value)}; {DAMAGED}")
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: Any) -> TypeGuard[float]:
     """Whether a value from a file is a finite number; truth values are none."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 

@@ -25,6 +25,7 @@ from lapwing.orders import read_order
 from lapwing.plots.curves import curves_figure
 from lapwing.plots.figures import eigenvector_figure, save_figure, spectrum_figure
 from lapwing.reading import read_manifest
+from lapwing.records import learning_history
 from lapwing.representation import LaplacianRepresentation
 from lapwing.spectral.operators import Operator
 from lapwing.trajectories.audit import audit
@@ -109,7 +110,7 @@ def write_run(
         write_array(out / "observations.npy", observations)
         written.append(out / "observations.npy")
     if history:
-        written.append(write_csv(out / "metrics.csv", history))
+        written.append(write_csv(out / "metrics.csv", learning_history(model.metadata)))
         written.append(save_figure(curves_figure(model), out / "curves.png"))
     written.append(save_figure(spectrum_figure(model), out / "spectrum.png"))
     if world_from_description(model.metadata.get("world")) is not None:

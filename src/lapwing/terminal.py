@@ -38,20 +38,20 @@ def print_json(content: dict[str, Any] | list[Any]) -> None:
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table; columns whose cells are all numbers are set to the right."""
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    table = Table(title=Text(harmless(title)), title_justify="left", title_style="bold", header_style="bold")
     for number, name in enumerate(columns):
         numeric = all(_is_number(row[number]) for row in rows)
         table.add_column(name, justify="right" if numeric else "left", no_wrap=numeric)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(harmless(cell)) for cell in row))
     _console().print(table)
 
 
 def print_facts(title: str, facts: Sequence[tuple[str, str]]) -> None:
     """Pairs of (what, how much) without a head."""
-    table = Table(title=title, title_justify="left", title_style="bold", show_header=False)
+    table = Table(title=Text(harmless(title)), title_justify="left", title_style="bold", show_header=False)
     for label, value in facts:
-        table.add_row(Text(label), Text(value))
+        table.add_row(Text(harmless(label)), Text(harmless(value)))
     _console().print(table)
 
 
@@ -73,12 +73,22 @@ def is_narrow() -> bool:
 
 def note(message: str) -> None:
     """A line that the reader should see but that is no result."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(Text(f"note: {message}"))
+    Console(stderr=True, highlight=False, soft_wrap=True).print(Text(f"note: {harmless(message)}"))
 
 
 def fail(message: str) -> None:
     """The line that ends a command that could not do its work."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(Text(f"lapwing: {message}", style="red"))
+    Console(stderr=True, highlight=False, soft_wrap=True).print(Text(f"lapwing: {harmless(message)}", style="red"))
+
+
+def harmless(text: str) -> str:
+    """Text that may come from a file, without characters that steer a terminal.
+
+    Example:
+        >>> harmless("a world named \\x1b[2J")
+        'a world named ?[2J'
+    """
+    return "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
 
 
 @contextmanager

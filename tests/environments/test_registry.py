@@ -175,7 +175,7 @@ def test_a_bad_file_in_the_folder_hurts_only_who_asks_for_it(folder: Path) -> No
 def test_the_path_of_a_text_file_is_a_world(folder: Path) -> None:
     world = make_world(str(folder / "Own-3.txt"))
     assert (world.name, world.num_states) == ("Own-3", 3)
-    with pytest.raises(LapwingError, match="cannot read layout"):
+    with pytest.raises(LapwingError, match="cannot read"):
         make_world(str(folder / "absent.txt"))
 
 

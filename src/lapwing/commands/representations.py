@@ -8,6 +8,7 @@ from lapwing.commands.health import exit_code, show_problems
 from lapwing.commands.words import file_name, plain
 from lapwing.definitions import parse_definition
 from lapwing.environments.descriptions import world_from_description
+from lapwing.environments.grid import GridWorld
 from lapwing.errors import LapwingError
 from lapwing.evaluation.score import Score as Result
 from lapwing.evaluation.score import counting_score, score
@@ -121,8 +122,8 @@ def _truth_for(model: LaplacianRepresentation, words: Score) -> LaplacianReprese
     if words.truth is not None and (Path(words.truth) / MODEL_MANIFEST).is_file():
         return load(words.truth)
     if words.truth is not None:
-        description = model.metadata.get("world") or {}
-        observation = description.get("observation") if description.get("kind") == "grid" else None
+        world = world_from_description(model.metadata.get("world"))
+        observation = world.observation if isinstance(world, GridWorld) else None
         return solve(words.truth, model.dim, observation=observation, layouts=words.layouts)
     world = world_from_description(model.metadata.get("world"))
     if world is None:

@@ -3,12 +3,14 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lapwing.environments.box import BoxWorld
 from lapwing.environments.grid import GridWorld
-from lapwing.environments.layouts import Layout
+from lapwing.environments.layouts import MAX_TILES, Layout
 from lapwing.environments.registry import World
 from lapwing.errors import LapwingError
+from lapwing.records import Record
 
 
 def describe_world(world: World) -> dict[str, Any]:
@@ -25,19 +27,24 @@ def describe_world(world: World) -> dict[str, Any]:
     }
 
 
-def world_from_description(description: dict[str, Any] | None) -> World | None:
+def world_from_description(description: Any) -> World | None:
     """The world that :func:`describe_world` described; None for anything else, such as a Gymnasium environment."""
     if not isinstance(description, dict) or description.get("kind") not in ("grid", "box"):
         return None
+    told = Record(description, "the description of a world")
+    name = told.text("name")
+    if description["kind"] == "box":
+        return BoxWorld(tuple(told.numbers("sides")), told.number("step"), name)
+    layout = Layout.from_text(told.text("layout", longest=MAX_TILES), name=name)
+    observation: Any = told.text("observation")
+    return GridWorld(layout, observation, told.number("slip"), _policy(told))
+
+
+def _policy(told: Record) -> NDArray[np.float64] | None:
+    """The policy's table; which rows it must have, the world says."""
+    if not told.has("policy"):
+        return None
     try:
-        if description["kind"] == "box":
-            sides = tuple(float(side) for side in description["sides"])
-            return BoxWorld(sides, float(description["step"]), str(description["name"]))
-        layout = Layout.from_text(str(description["layout"]), name=str(description["name"]))
-        policy = description.get("policy")
-        table = None if policy is None else np.asarray(policy, dtype=np.float64)
-        return GridWorld(layout, description["observation"], float(description["slip"]), table)
-    except (KeyError, TypeError, ValueError, OverflowError) as error:
-        if isinstance(error, LapwingError):
-            raise
-        raise LapwingError(f"the description of a world in this file is damaged: {error}") from error
+        return np.asarray(told.content["policy"], dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise LapwingError("the policy of a world is no table of numbers; the file is damaged") from error

@@ -10,6 +10,7 @@ from scipy import ndimage
 
 from lapwing.checks import as_path, shown
 from lapwing.errors import LapwingError
+from lapwing.reading import read_bytes
 
 WALL_CHARACTERS = "X#"
 FREE_CHARACTERS = " ."
@@ -77,15 +78,9 @@ class Layout:
         """Read a layout from a text file; its name is the file's without the ending."""
         path = as_path(path, "a layout file")
         try:
-            with path.open("rb") as stream:
-                content = stream.read(MAX_FILE_BYTES + 1)
-            if len(content) > MAX_FILE_BYTES:
-                raise LapwingError(f"{path} is larger than any layout may be, {MAX_TILES:,} tiles; is it one?")
-            text = content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+            text = read_bytes(path, MAX_FILE_BYTES).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
         except UnicodeDecodeError as error:
             raise LapwingError(f"{path} is not a text file; a layout is plain text of X and spaces") from error
-        except OSError as error:
-            raise LapwingError(f"cannot read layout {path}: {error.strerror}") from error
         return cls.from_text(text, name=path.stem, description=f"from {path.name}")
 
     def to_text(self) -> str:

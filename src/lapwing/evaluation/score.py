@@ -12,6 +12,7 @@ from lapwing.encoders.lookup import LookupEncoder
 from lapwing.errors import LapwingError, LapwingWarning
 from lapwing.evaluation.similarity import paper_cosines, subspace_cosines
 from lapwing.exact import solve
+from lapwing.records import world_name
 from lapwing.representation import LaplacianRepresentation
 from lapwing.spectral.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, group_degenerate
 from lapwing.trajectories.container import Trajectories
@@ -153,10 +154,10 @@ def counting_score(
 
 
 def _say_if_worlds_differ(model: LaplacianRepresentation, truth: LaplacianRepresentation) -> None:
-    worlds = [given.metadata.get("world") or {} for given in (model, truth)]
-    layouts = [world.get("layout") for world in worlds]
+    worlds = [given.metadata.get("world") for given in (model, truth)]
+    layouts = [world.get("layout") if isinstance(world, dict) else None for world in worlds]
     if None not in layouts and layouts[0] != layouts[1]:
-        names = [world.get("name", "?") for world in worlds]
+        names = [world_name(given.metadata, "?") for given in (model, truth)]
         warnings.warn(
             f"the model belongs to {names[0]} and the truth to {names[1]}: the score compares different worlds",
             LapwingWarning,

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from lapwing.errors import LapwingError
+from lapwing.records import learning_history
 from lapwing.representation import LaplacianRepresentation
 
 COLOURS = {"angle": "#2b4c7e", "cosine": "#d9a441", "loss": "#2b4c7e", "error": "#b3446c", "barrier": "#4f7f5b"}
@@ -16,7 +17,7 @@ COLOURS = {"angle": "#2b4c7e", "cosine": "#d9a441", "loss": "#2b4c7e", "error": 
 
 def curves_figure(model: LaplacianRepresentation) -> Figure:
     """Three panels over training steps: similarity and angle, loss terms, constraint error and barrier."""
-    history = model.metadata.get("history")
+    history = learning_history(model.metadata)
     if not history:
         raise LapwingError("this representation was not learned step by step; there are no curves to draw")
     figure = Figure(figsize=(10.5, 3.2), layout="constrained")

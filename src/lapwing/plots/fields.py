@@ -19,6 +19,7 @@ DIVERGING = "RdBu_r"
 WALL = tuple(channel / 255 for channel in WALL_COLOUR)
 UNKNOWN = to_rgb("#b9b4a7")
 BOX_RESOLUTION = 96
+LONGEST_LABEL = 80
 
 
 def draw_layout(ax: Axes, layout: Layout) -> Axes:
@@ -79,6 +80,11 @@ def values_on_world(model: LaplacianRepresentation, world: World) -> NDArray[np.
     numbers = numbers_of(points)
     table: NDArray[np.float64] = model.encoder.values  # type: ignore[attr-defined]
     return np.where(numbers[:, None] >= 0, table[numbers, : model.dim], np.nan)
+
+
+def label(name: str) -> str:
+    """A name from a file or a folder as words on a figure: short, in one line, and never taken for a formula."""
+    return "".join(c if c.isprintable() else " " for c in name[:LONGEST_LABEL]).replace("$", r"\$")
 
 
 def bare(ax: Axes) -> Axes:

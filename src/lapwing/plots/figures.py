@@ -15,7 +15,8 @@ from lapwing.environments.grid import GridWorld
 from lapwing.environments.registry import World
 from lapwing.errors import LapwingError
 from lapwing.files import replaced_file
-from lapwing.plots.fields import WALL, bare, draw_component, draw_layout, values_on_world
+from lapwing.plots.fields import WALL, bare, draw_component, draw_layout, label, values_on_world
+from lapwing.records import world_name
 from lapwing.representation import LaplacianRepresentation
 from lapwing.spectral.clusters import group_degenerate
 
@@ -42,7 +43,9 @@ def eigenvector_figure(model: LaplacianRepresentation, columns: int = 4) -> Figu
             f"$u_{{{number + 1}}}$   $\\lambda$ = {model.eigenvalues[number]:.5g}{labels[number]}", fontsize=10
         )
     kind = "exact" if model.exact else "from data"
-    figure.suptitle(f"{world.name}: Laplacian eigenvectors, {kind} ($\\lambda$: {model.definition})", fontsize=12)
+    figure.suptitle(
+        f"{label(world.name)}: Laplacian eigenvectors, {kind} ($\\lambda$: {model.definition})", fontsize=12
+    )
     return figure
 
 
@@ -71,8 +74,7 @@ def spectrum_figure(model: LaplacianRepresentation) -> Figure:
     """The spectrum alone."""
     figure = Figure(figsize=(5.5, 3.6), layout="constrained")
     ax = draw_spectrum(figure.subplots(), model)
-    name = (model.metadata.get("world") or {}).get("name", "")
-    ax.set_title(f"{name}: smallest eigenvalues (repeated ones joined)", fontsize=10)
+    ax.set_title(f"{label(world_name(model.metadata, ''))}: smallest eigenvalues (repeated ones joined)", fontsize=10)
     return figure
 
 
@@ -83,10 +85,10 @@ def worlds_figure(worlds: Sequence[World], columns: int = 5) -> Figure:
     for ax, world in zip(figure.subplots(rows, columns, squeeze=False).ravel(), worlds, strict=False):
         if isinstance(world, GridWorld):
             draw_layout(ax, world.layout)
-            ax.set_title(f"{world.name}\n{world.num_states:,} states", fontsize=9)
+            ax.set_title(f"{label(world.name)}\n{world.num_states:,} states", fontsize=9)
         else:
             _draw_outline(ax, world)
-            ax.set_title(f"{world.name}\ncontinuous", fontsize=9)
+            ax.set_title(f"{label(world.name)}\ncontinuous", fontsize=9)
     for ax in figure.axes[len(worlds) :]:
         ax.set_visible(False)
     return figure

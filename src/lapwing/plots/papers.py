@@ -15,9 +15,10 @@ from lapwing.environments.box import BoxWorld
 from lapwing.environments.registry import World
 from lapwing.errors import LapwingError, did_you_mean
 from lapwing.files import replaced_file
-from lapwing.plots.fields import draw_component, values_on_world
+from lapwing.plots.fields import draw_component, label, values_on_world
 from lapwing.plots.figures import world_of
 from lapwing.plots.studies import COLOURS, STYLES
+from lapwing.records import learning_history
 from lapwing.representation import LaplacianRepresentation
 
 What = Literal["eigenvectors", "spectrum", "curves", "comparison"]
@@ -122,7 +123,7 @@ def draw_spectra(
         bars = 2.0 * model.error_bars_in(definition)[chosen]
         if model.mu_errors is not None:
             ax.errorbar(places, values, yerr=bars, fmt="none", ecolor=colour, elinewidth=0.8, capsize=2)
-        ax.plot(places, values, MARKERS[number % len(MARKERS)], color=colour, label=name)
+        ax.plot(places, values, MARKERS[number % len(MARKERS)], color=colour, label=label(name))
     ax.set_xlabel("component")
     ax.set_ylabel(f"eigenvalue ({definition})")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -137,7 +138,7 @@ def draw_histories(ax: Axes, histories: Mapping[str, Sequence[Mapping[str, float
             continue
         steps, values = [row["step"] for row in history], [row[column] for row in history]
         style = STYLES[number % len(STYLES)]
-        ax.plot(steps, values, style, color=COLOURS[number % len(COLOURS)], label=name)
+        ax.plot(steps, values, style, color=COLOURS[number % len(COLOURS)], label=label(name))
     if column in LOGARITHMIC:
         ax.set_yscale("log")
     ax.set_xlabel("step")
@@ -167,7 +168,7 @@ def _eigenvectors(
             draw_component(ax, model, world, values[:, number - 1])
             ax.set_xlabel(f"$\\lambda_{{{number}}}$ = {model.eigenvalues[number - 1]:.3g}", labelpad=2)
         if several:
-            line[0].set_ylabel(name)
+            line[0].set_ylabel(label(name))
     for ax in axes.ravel()[len(models) * len(chosen) :]:
         ax.set_visible(False)
     return figure
@@ -215,7 +216,7 @@ def _comparison(
 
 def _histories(models: Mapping[str, LaplacianRepresentation]) -> dict[str, list[dict[str, float]]]:
     """Learning histories, empty where a representation was not learned step by step."""
-    return {name: model.metadata.get("history") or [] for name, model in models.items()}
+    return {name: learning_history(model.metadata) for name, model in models.items()}
 
 
 def _check_components(name: str, model: LaplacianRepresentation, components: Sequence[int] | None) -> None:

@@ -2,7 +2,7 @@
 
 import shlex
 from collections import Counter
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from lapwing.errors import LapwingError
 from lapwing.health import Problem
+from lapwing.records import Record, is_number
 from lapwing.report.charts import curve_figures, lengths_figure, spectrum_figure, visits_figure
 from lapwing.report.places import Places, places_of, values_at
+from lapwing.report.records import audit_from
 from lapwing.report.sources import Run
 from lapwing.report.spectrum import Component, components_of
 from lapwing.report.truth import Truth, truth_of
@@ -70,6 +72,12 @@ class RunContent:
         return self.arrays.get("kind") in ("grid", "box")
 
     @property
+    def seconds(self) -> float | None:
+        """How long it took to learn."""
+        seconds = self.run.model.metadata.get("seconds")
+        return float(seconds) if is_number(seconds) else None
+
+    @property
     def has_places(self) -> bool:
         """Whether there is anything to evaluate components on."""
         return bool(self.arrays.get("values"))
@@ -121,17 +129,7 @@ def content_of(run: Run) -> RunContent:
 
 def audit_of(run: Run) -> Audit | None:
     """The audit from its file."""
-    if run.audit is None:
-        return None
-    try:
-        facts = {one.name: run.audit[one.name] for one in fields(Audit)}
-        found = Audit(**{**facts, "warnings": tuple(str(warning) for warning in facts["warnings"])})
-        found.rows()
-    except (KeyError, TypeError, ValueError) as error:
-        raise LapwingError(
-            f"audit.json of {run.label} lacks or garbles a field ({error}); the file is damaged"
-        ) from None
-    return found
+    return None if run.audit is None else audit_from(Record(run.audit, f"audit.json of {run.label}"))
 
 
 def rounded(values: NDArray[np.float64]) -> list[float | None]:
@@ -199,12 +197,10 @@ def _tiles(run: Run, truth: Truth | None, components: list[Component]) -> list[T
     (word, count), *others = verdicts.most_common()
     rest = ", ".join(f"{number} {other}" for other, number in others)
     tiles.append(Tile("components", None, f"{count} {word}", rest or f"of {len(components)}"))
-    seconds = run.model.metadata.get("seconds")
-    if isinstance(seconds, (int, float)):
-        steps = run.model.metadata.get("steps")
-        tiles.append(
-            Tile("learned in", float(seconds), f"{seconds:.1f} s", f"{steps:,} steps" if steps else "", "seconds")
-        )
+    seconds, steps = run.model.metadata.get("seconds"), run.model.metadata.get("steps")
+    if is_number(seconds):
+        words = f"{steps:,} steps" if type(steps) is int else ""
+        tiles.append(Tile("learned in", float(seconds), f"{seconds:.1f} s", words, "seconds"))
     return tiles
 
 
@@ -245,7 +241,7 @@ def _facts(run: Run) -> list[tuple[str, str]]:
         ("preset", metadata.get("preset")),
         ("seed", metadata.get("seed")),
         ("steps", metadata.get("steps")),
-        ("seconds", None if metadata.get("seconds") is None else f"{float(metadata['seconds']):.1f}"),
+        ("seconds", f"{metadata['seconds']:.1f}" if is_number(metadata.get("seconds")) else None),
         ("transitions", metadata.get("transitions")),
         ("episodes", metadata.get("episodes")),
         ("policy", metadata.get("policy") if isinstance(metadata.get("policy"), str) else None),

@@ -13,7 +13,7 @@ from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from lapwing import __version__
 from lapwing.errors import LapwingError
-from lapwing.files import replaced_file
+from lapwing.files import write_bytes
 from lapwing.report.charts import compared_curves, spectra_figure
 from lapwing.report.content import RunContent, content_of
 from lapwing.report.sources import read_runs
@@ -42,9 +42,8 @@ def write_report(runs: Sequence[Path], out: Path) -> Path:
         raise LapwingError(f"{len(folders)} runs are too many for one page; compare at most {MAX_RUNS}")
     page = out / "report.html" if out.is_dir() else out
     text = render([content_of(run) for run in read_runs(folders)])
-    with replaced_file(page) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-    return page
+    # The name of a folder may be no UTF-8.
+    return write_bytes(page, text.encode("utf-8", errors="replace"))
 
 
 def render(contents: Sequence[RunContent]) -> str:

@@ -1,6 +1,6 @@
 """What a run directory holds, read back; what is missing is None, what is damaged is an error that names the file."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from lapwing.errors import LapwingError
 from lapwing.reading import read_array, read_record, read_rows
-from lapwing.records import learning_history, world_name
+from lapwing.records import Record, learning_history, world_name
+from lapwing.report.records import check_audit, check_made, check_scores
 from lapwing.representation import LaplacianRepresentation, load
 
 # A run keeps at most 8 MiB of them.
@@ -59,9 +60,9 @@ def read_run(folder: Path) -> Run:
         label=folder.resolve().name,
         model=model,
         history=_history(model, folder / "metrics.csv"),
-        audit=_record(folder / "audit.json"),
-        scores=_record(folder / "scores.json"),
-        made=_record(folder / "made.json"),
+        audit=_record(folder / "audit.json", check_audit),
+        scores=_record(folder / "scores.json", check_scores),
+        made=_record(folder / "made.json", check_made),
         observations=_observations(array) if array.exists() else None,
     )
 
@@ -87,8 +88,12 @@ def _observations(path: Path) -> NDArray[Any]:
     return found
 
 
-def _record(path: Path) -> dict[str, Any] | None:
-    return read_record(path) if path.exists() else None
+def _record(path: Path, check: Callable[[Record], None]) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    content = read_record(path)
+    check(Record(content, str(path)))
+    return content
 
 
 def _history(model: LaplacianRepresentation, path: Path) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from lapwing.batches.gaps import GapDistribution, endless_gaps, gaps_inside_episodes
 from lapwing.errors import LapwingError
+from lapwing.records import is_number
 from lapwing.report.sources import Run
 from lapwing.report.truth import Truth
 from lapwing.spectral.certificates import (
@@ -20,6 +21,10 @@ from lapwing.spectral.certificates import (
     Certificate,
 )
 from lapwing.spectral.clusters import group_degenerate
+
+# More are not believed on the word of a file: each takes memory.
+MAX_EPISODES = 10_000_000
+MAX_LENGTH = 10_000_000
 
 # A sign beside the colour, so that a verdict is told by shape as well.
 SIGNS = {TRUSTED: "✓", DEGENERATE: "≡", TOO_FEW_DATA: "?", NOT_CONVERGED: "✗"}
@@ -98,6 +103,8 @@ def dual_reading(run: Run) -> tuple[NDArray[np.float64] | None, str | None]:
     """
     readings = run.model.metadata.get("readings")
     raw = (readings.get("dual") or readings.get("multiplier")) if isinstance(readings, dict) else None
+    if raw and not (isinstance(raw, list) and all(is_number(value) for value in raw)):
+        return None, "The dual reading is left out: it does not consist of numbers."
     if not raw:
         return None, "No dual reading: the objective keeps none." if run.method == "learned" else None
     try:
@@ -120,7 +127,10 @@ def _training_gaps(run: Run) -> GapDistribution | None:
     known = ((run.audit or {}).get("episode_lengths") or {}).get("lengths")
     if known is None:
         return None
-    lengths = np.repeat(np.asarray(known, dtype=np.int64), run.audit["episode_lengths"]["counts"])  # type: ignore[index]
+    counts = run.audit["episode_lengths"]["counts"]  # type: ignore[index]
+    if sum(counts) > MAX_EPISODES or max(known, default=0) > MAX_LENGTH:
+        raise LapwingError(f"it has more than {MAX_EPISODES:,} episodes, or of more than {MAX_LENGTH:,} transitions")
+    lengths = np.repeat(np.asarray(known, dtype=np.int64), counts)
     return gaps_inside_episodes(endless, lengths[lengths > 0], unbiased=config["batches"] != "sampled")
 
 

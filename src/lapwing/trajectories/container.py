@@ -14,10 +14,12 @@ from lapwing.errors import LapwingError
 from lapwing.files import write_array, write_json
 from lapwing.folders import replaced_directory
 from lapwing.reading import read_array, read_manifest
+from lapwing.records import Record
 
 FORMAT = "lapwing-trajectories"
 VERSION = 1
 MANIFEST = "trajectories.json"
+MODEL_MANIFEST = "model.json"
 ARRAYS = ("observations", "offsets", "terminated", "truncated", "ids")
 ARRAY_FILES = tuple(f"{name}.npy" for name in ARRAYS)
 CHUNK_ROWS = 1 << 21
@@ -144,16 +146,24 @@ class Trajectories:
     @classmethod
     def load(cls, path: str | Path, *, mmap: bool = False) -> "Trajectories":
         """Read what :meth:`save` wrote; with ``mmap`` the arrays stay on disk (and are not checksummed)."""
+        if not isinstance(path, (str, Path)):
+            raise LapwingError(f"Trajectories.load takes the path of a folder, got {type(path).__name__}")
         folder = Path(path)
-        manifest = read_manifest(folder / MANIFEST, FORMAT, VERSION)
-        checksums = manifest.get("checksums")
-        metadata = manifest.get("metadata", {})
-        if not isinstance(metadata, dict) or not isinstance(checksums, dict) or {*checksums, "ids"} != set(ARRAYS):
+        if (folder / MODEL_MANIFEST).is_file() and not (folder / MANIFEST).exists():
+            raise LapwingError(f"{folder} holds a representation, not trajectories; read it with lapwing.load")
+        manifest = Record(read_manifest(folder / MANIFEST, FORMAT, VERSION), str(folder / MANIFEST))
+        metadata = manifest.record("metadata").content if manifest.has("metadata") else {}
+        checksums = manifest.record("checksums")
+        if {*checksums.content, "ids"} != set(ARRAYS):
             raise LapwingError(f"{folder / MANIFEST} does not list the arrays of a data set; it is damaged")
         arrays = {
-            name: read_array(folder / f"{name}.npy", mmap=mmap, checksum=checksums[name]) for name in sorted(checksums)
+            name: read_array(folder / f"{name}.npy", mmap=mmap, checksum=checksums.whole(name))
+            for name in sorted(checksums.content)
         }
-        return cls(**arrays, metadata=metadata)
+        try:
+            return cls(**arrays, metadata=metadata)
+        except LapwingError as error:
+            raise LapwingError(f"{folder} holds no sound trajectories: {error}") from error
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays = {
@@ -183,7 +193,7 @@ def _check_boundaries(data: Trajectories) -> None:
     offsets, ids = data.offsets, data.ids
     if offsets.ndim != 1 or len(offsets) < 2 or not np.issubdtype(offsets.dtype, np.integer):
         raise LapwingError("the data set is empty: it has no episode; collect at least one step")
-    if offsets[0] != 0 or (np.diff(offsets) < 1).any():
+    if offsets[0] != 0 or (offsets[1:] <= offsets[:-1]).any():
         raise LapwingError("episode offsets must start at 0 and grow; each episode needs at least one state")
     states = int(offsets[-1])
     if states == len(offsets) - 1:
@@ -201,7 +211,8 @@ def _check_boundaries(data: Trajectories) -> None:
 
 
 def _check_numeric(observations: NDArray[Any]) -> None:
-    if observations.ndim < 2 or not np.issubdtype(observations.dtype, np.number):
+    plain = np.issubdtype(observations.dtype, np.number) and not np.iscomplexobj(observations)
+    if observations.ndim < 2 or not plain:
         raise LapwingError(
             f"observations must be numbers of shape (n, ...), got {observations.dtype} of shape {observations.shape}"
         )

@@ -1,6 +1,6 @@
 """Experience that already exists: plain arrays, and local Minari data sets."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lapwing.checks import as_reals, shown
 from lapwing.errors import LapwingError
+from lapwing.reading import MAX_ITEM_BYTES, NUMBER_KINDS
 from lapwing.trajectories.builder import TrajectoryBuilder
 from lapwing.trajectories.container import Trajectories
 
@@ -68,7 +69,7 @@ def from_minari(dataset: Any, *, out: str | Path | None = None) -> Trajectories:
     if isinstance(dataset, str):
         dataset = _load_minari(dataset)
     with TrajectoryBuilder(out) as builder:
-        for episode in dataset.iterate_episodes():
+        for episode in _episodes(dataset, name):
             observations = episode.observations
             if isinstance(observations, (dict, tuple)):
                 raise LapwingError(
@@ -82,6 +83,16 @@ def from_minari(dataset: Any, *, out: str | Path | None = None) -> Trajectories:
         return builder.finish({"world": {"kind": "minari", "name": name}})
 
 
+def _episodes(dataset: Any, name: str) -> Iterator[Any]:
+    """The episodes of a Minari data set, one by one; a damaged one is an error that names the data set."""
+    try:
+        yield from dataset.iterate_episodes()
+    except Exception as error:  # as above
+        if isinstance(error, LapwingError):
+            raise
+        raise LapwingError(f"the Minari data set {name!r} is damaged ({error}); download it again") from error
+
+
 def _load_minari(name: str) -> Any:
     try:
         import minari
@@ -89,9 +100,9 @@ def _load_minari(name: str) -> Any:
         raise LapwingError("reading Minari data sets needs an extra: pip install 'lapwing[minari]'") from error
     try:
         return minari.load_dataset(name, download=False)
-    except (FileNotFoundError, ValueError, KeyError) as error:
+    except Exception as error:  # a damaged file fails in the libraries' depths in too many ways to list
         raise LapwingError(
-            f"no local Minari data set {name!r} ({error}); `minari list local` shows those there are"
+            f"no local Minari data set {name!r} can be read ({error}); `minari list local` shows those there are"
         ) from error
 
 
@@ -186,8 +197,10 @@ def _as_rows(observations: Any) -> NDArray[Any]:
         rows = np.asarray(observations)
     except (ValueError, OverflowError) as error:
         raise LapwingError(f"observations do not form an array ({error}); give one array per episode") from error
-    if rows.dtype.kind not in "biuf":
+    if rows.dtype.kind not in NUMBER_KINDS or rows.dtype.itemsize > MAX_ITEM_BYTES:
         raise LapwingError(f"observations must be numbers, got {rows.dtype}")
+    if not rows.dtype.isnative:
+        rows = rows.astype(rows.dtype.newbyteorder("="))
     if rows.ndim == 0 or rows.size == 0:
         raise LapwingError("the data set is empty: it has no observation")
     rows = rows.astype(np.uint8) if rows.dtype == np.bool_ else rows
