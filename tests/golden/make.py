@@ -1,0 +1,66 @@
+"""Make the golden files: one small folder per format, and ``expected.json`` with the numbers they must give for ever.
+
+Usage: ``python tests/golden/make.py FOLDER``. Files that are in the repository are never made again: a new version of a
+format gets a new folder beside them.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lapwing as lw
+from lapwing.runs import write_run
+from lapwing.studies.places import place
+from lapwing.studies.runs import Outcome, Run
+from lapwing.studies.store import RunStore
+
+STUDY_RUN = Run("ALLO", place("GridMaze-7", None), 0, {"options": {"steps": 5}})
+SMALL: dict[str, Any] = {"dim": 3, "hidden": (8,), "steps": 40, "log_every": 20, "spare": 2}
+
+
+def make(out: Path) -> None:
+    """Write every folder, and what is in it as plain numbers."""
+    walls = lw.make_world("GridMaze-7").observations()  # type: ignore[union-attr]
+    inside = np.array([[-0.4, 0.3], [0.0, 0.1], [0.25, -0.5]], dtype=np.float32)
+    data = lw.collect("GridMaze-7", steps=400, seed=0, episode_length=20)
+    truth = lw.solve("GridMaze-7", 3)
+    learned = lw.learn(data, encoder="mlp", **SMALL)
+    counted = lw.learn(data, encoder="fourier", truth=truth, **SMALL)
+    models = {
+        "model-lookup": (lw.solve("GridMaze-7", 3, definition="successor(0.9)"), walls),
+        "model-learned": (learned, walls),
+        "model-box": (lw.solve("Box-2", 4), inside),
+        "run": (counted, walls),
+    }
+    expected: dict[str, Any] = {}
+    for name, (model, points) in models.items():
+        model.save(out / name)
+        expected[name] = {
+            "points": points.tolist(),
+            "components": np.asarray(model.transform(points), dtype=np.float64).tolist(),
+            "eigenvalues": model.eigenvalues.tolist(),
+            "verdicts": list(model.certificate().verdicts),
+        }
+    scores = {"learned": lw.score(counted, truth), "counting estimate": lw.counting_score(data, truth)}
+    write_run(counted, out / "run", data=data, scores=scores, command=["lapwing", "learn", "GridMaze-7"])
+    expected["run"]["subspace_cosine"] = scores["learned"].subspace_cosine
+    for picture in (out / "run").glob("*.png"):
+        picture.unlink()
+
+    lw.collect("GridMaze-7", steps=100, seed=0, episode_length=10, out=out / "trajectories-table")
+    lw.collect("Box-2", steps=270, seed=0, episode_length=30, out=out / "trajectories-rows")
+    for name in ("trajectories-table", "trajectories-rows"):
+        kept = lw.Trajectories.load(out / name)
+        expected[name] = {"lengths": kept.lengths.tolist(), "last": kept.episode(kept.num_episodes - 1).tolist()}
+
+    history = [{"step": 0.0, "cosine": 0.25}, {"step": 5.0, "cosine": 0.5}]
+    components = {"components": np.arange(33, dtype=np.float32).reshape(11, 3) / 7}
+    RunStore(out / "study").write(STUDY_RUN, Outcome({"cosine": 0.5, "steps": 5}, history, components), 1.5)
+    (out / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    make(Path(sys.argv[1]))
