@@ -6,18 +6,24 @@ format gets a new folder beside them.
 
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import lapwing as lw
+from lapwing.locks import LOCK
+from lapwing.orders import CHECKPOINTS, Order, write_order
 from lapwing.runs import write_run
 from lapwing.studies.places import place
 from lapwing.studies.runs import Outcome, Run
 from lapwing.studies.store import RunStore
+from lapwing.training import keeping
+from lapwing.training.engine import Report
 
 STUDY_RUN = Run("ALLO", place("GridMaze-7", None), 0, {"options": {"steps": 5}})
+INTERRUPTED: dict[str, Any] = {"dim": 2, "hidden": (4,), "steps": 30, "log_every": 10, "spare": 0, "encoder": "mlp"}
 SMALL: dict[str, Any] = {"dim": 3, "hidden": (8,), "steps": 40, "log_every": 20, "spare": 2}
 
 
@@ -62,5 +68,32 @@ def make(out: Path) -> None:
     (out / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
 
 
+def make_interrupted(out: Path) -> None:
+    """A run that was stopped after its first checkpoint, and the eigenvalues that it ends with."""
+
+    class EnoughError(Exception):
+        pass
+
+    def stop(line: Report) -> None:
+        if line.step == 20:
+            raise EnoughError
+
+    data, folder = interrupted_data(), out / "run-interrupted"
+    keeping.SECONDS_BETWEEN = 0.0
+    with suppress(EnoughError):
+        lw.learn(data, report=stop, checkpoints=folder / CHECKPOINTS, **INTERRUPTED)
+    (folder / CHECKPOINTS / LOCK).unlink()
+    write_order(folder, Order(["lapwing", "learn", "GridMaze-7"], ["lapwing", "learn", "GridMaze-7"]))
+    whole = lw.learn(data, **INTERRUPTED)
+    expected = {"eigenvalues": whole.eigenvalues.tolist(), "loss": whole.metadata["history"][0]["loss"]}
+    (folder / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
+
+
+def interrupted_data() -> lw.Trajectories:
+    """What the interrupted run learns from."""
+    return lw.collect("GridMaze-7", steps=100, seed=0, episode_length=10)
+
+
 if __name__ == "__main__":
     make(Path(sys.argv[1]))
+    make_interrupted(Path(sys.argv[1]))

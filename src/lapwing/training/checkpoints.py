@@ -139,9 +139,10 @@ def _check_identity(path: Path, found: Any, wanted: dict[str, Any]) -> None:
     different += [name for name in flat_found if name not in flat_wanted]
     if different:
         name = different[0]
+        was, now = (repr(flat[name]) if name in flat else "the default" for flat in (flat_found, flat_wanted))
         raise LapwingError(
-            f"{path.parent} holds checkpoints of another learning: {name} was {flat_found.get(name)!r}, "
-            f"now it is {flat_wanted.get(name)!r}. Learn with what it was, or choose another folder"
+            f"{path.parent} holds checkpoints of another learning: {name} was {was}, now it is {now}. "
+            "Learn with what it was, or choose another folder"
         )
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from lapwing.spectral.operators import Operator
+from lapwing.training.config import LearnConfig
 from lapwing.training.job import Data, Job
 from lapwing.trajectories.container import Trajectories
 
@@ -16,8 +17,14 @@ MAX_READ_BYTES = 256 << 20
 
 
 def identity_of(job: Job) -> dict[str, Any]:
-    """Configuration, seeds, data, and what was given in place of what the configuration describes, as JSON types."""
-    config = {name: value for name, value in job.config.as_dict().items() if name != "seed"}
+    """Configuration, seeds, data, and what was given in place of what the configuration describes, as JSON types.
+
+    Options at their default are left out: one that is added later then changes nothing for what was begun before.
+    """
+    defaults = LearnConfig().as_dict()
+    config = {
+        name: value for name, value in job.config.as_dict().items() if name != "seed" and value != defaults[name]
+    }
     return {
         "config": config,
         "seeds": list(job.seeds),
