@@ -135,7 +135,7 @@ class Copying(eqx.Module):
 @pytest.mark.parametrize(("share", "kind"), [(1.0, "1 copied another"), (1e-4, "1 vanished")])
 def test_an_output_that_copies_another_or_vanishes_is_dead(share: float, kind: str) -> None:
     network = Copying(eqx.nn.MLP(12, 3, 32, 2, key=jax.random.key(0)), share)
-    (problem,) = untrusted(MAZE, 4, encoder=network, steps=1000, **UNREFINED)
+    problem = untrusted(MAZE, 4, encoder=network, steps=1000, **UNREFINED)[0]
     assert (problem.name, problem.components) == ("dead components", (4,))
     assert kind in problem.words
     assert problem.advice.endswith("or ask for at most 3")
