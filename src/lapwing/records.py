@@ -1,6 +1,7 @@
 """Fields of records from files: each of the type and range that is asked for, or an error that names it."""
 
 import math
+import sys
 from typing import Any, TypeGuard
 
 from lapwing.errors import LapwingError
@@ -102,7 +103,7 @@ class Record:
 
 def is_number(value: Any) -> TypeGuard[float]:
     """Whether a value from a file is a finite number; truth values are none."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def world_name(metadata: dict[str, Any], otherwise: str) -> str:
@@ -122,7 +123,7 @@ def learning_history(metadata: dict[str, Any]) -> list[dict[str, float]]:
     names = list(dict.fromkeys(name for row in rows for name in row))
     for row in rows:
         for name, value in row.items():
-            if value is not None and not isinstance(value, (int, float)):
+            if value is not None and not is_number(value):
                 raise LapwingError(f"the learning history has {_shown(value)} under {_shown(name)}; {DAMAGED}")
     return [{name: math.nan if row.get(name) is None else float(row[name]) for name in names} for row in rows]
 

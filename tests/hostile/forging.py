@@ -123,7 +123,9 @@ def tensor_bombs() -> dict[str, bytes]:
         "a shape that overflows": tensors({"mu": {**one, "shape": [1 << 63, 2]}}, bytes(16)),
         "a negative shape": tensors({"mu": {**one, "shape": [-2]}}, bytes(16)),
         "an unknown type": tensors({"mu": {**one, "dtype": "PICKLE"}}, bytes(16)),
-        "half floats of another kind": tensors({"mu": {"dtype": "BF16", "shape": [8], "data_offsets": [0, 16]}}, bytes(16)),
+        "half floats of another kind": tensors(
+            {"mu": {"dtype": "BF16", "shape": [8], "data_offsets": [0, 16]}}, bytes(16)
+        ),
         "more than it says": tensors({"mu": one}, bytes(99)),
         "nothing in it": tensors(b"{}"),
     }

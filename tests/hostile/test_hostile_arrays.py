@@ -28,7 +28,8 @@ def test_a_hostile_array_is_refused(place: Path, trace: Path, bomb: str, mmap: b
 
 @pytest.mark.parametrize("bomb", BOMBS)
 @pytest.mark.parametrize(
-    "line", ["solve array.npy", "solve GridMaze-7 --policy array.npy", "collect GridMaze-7 --steps 10 --policy array.npy"]
+    "line",
+    ["solve array.npy", "solve GridMaze-7 --policy array.npy", "collect GridMaze-7 --steps 10 --policy array.npy"],
 )
 def test_on_the_command_line_it_is_one_line_exit_code_1_and_no_file(
     place: Path, trace: Path, run: Any, line: str, bomb: str

@@ -204,7 +204,9 @@ def test_weights_larger_than_memory_are_not_read(copied: Copied, monkeypatch: py
     refused(copied("model-lookup"), "more than the 500 that such a file may have")
 
 
-@pytest.mark.parametrize("line", ["score model-lookup", "report model-lookup", "plot model-lookup", "solve model-lookup"])
+@pytest.mark.parametrize(
+    "line", ["score model-lookup", "report model-lookup", "plot model-lookup", "solve model-lookup"]
+)
 def test_on_the_command_line_it_is_one_line_and_exit_code_1(copied: Copied, run: Any, line: str) -> None:
     forge_arrays(copied("model-lookup"), mu=NAN)
     result = run(line)

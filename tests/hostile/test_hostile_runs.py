@@ -222,7 +222,7 @@ def poison(folder: Path, words: str) -> None:
     metadata = manifest["metadata"]
     metadata["world"]["name"] = words
     metadata["config"][words] = words
-    metadata |= {name: words for name in ("objective", "encoder", "batches", "preset", "policy", "seed")}
+    metadata |= dict.fromkeys(("objective", "encoder", "batches", "preset", "policy", "seed"), words)
     metadata["history"] = [{**row, words: 1.0} for row in metadata["history"]]
     (folder / "model.json").write_text(json.dumps(manifest))
     edit_json(folder / "made.json", command=["lapwing", words], date=words, versions={words: words})

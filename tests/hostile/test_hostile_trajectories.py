@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -123,16 +124,13 @@ def test_a_hostile_world_is_an_error_in_words_or_no_world(copied: Copied, run: A
     folder = copied("trajectories-table")
     edit_json(folder / "trajectories.json", metadata={"world": world})
     data = lw.Trajectories.load(folder)
-    try:
+    with suppress(LapwingError):
         model = lw.solve(data, 2)
-        assert model._repr_html_()
         assert "<script>" not in model._repr_html_()
-        assert repr(model)
-    except LapwingError as error:
-        assert len(str(error)) < 700
+        assert "LaplacianRepresentation(" in repr(model)
     result = run("solve trajectories-table --dim 2 --out run")
-    assert result.code in (0, 1)
-    assert "Traceback" not in result.err
+    # The words of an error are one line; notes on the data may stand beside a run that went well.
+    assert result.code == 0 or (result.code == 1 and result.err.count("\n") == 1)
 
 
 def test_on_the_command_line_it_is_one_line_and_exit_code_1(copied: Copied, trace: Path, run: Any) -> None:

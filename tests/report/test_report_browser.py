@@ -13,8 +13,10 @@ from scipy.sparse.csgraph import shortest_path
 from scipy.stats import spearmanr
 
 import lapwing as lw
+from lapwing.report import write_report
 
 CHROMIUM = "/usr/bin/chromium"
+GOLDEN = Path(__file__).parents[1] / "golden"
 PageOf = Callable[..., Path]
 
 
@@ -342,3 +344,30 @@ def test_markup_in_files_does_not_run(
     page.show('[data-figure="map"]')
     assert page.page.locator("h1").inner_text() == nasty
     assert page.page.locator("img").count() == 0
+
+
+HOSTILE = (
+    "</script><script>window.executed = 1</script><img src=x onerror='window.executed = 2'>"
+    '"><svg onload="window.executed = 3"><a href="javascript:window.executed = 4">link</a>\u2028'
+)
+
+
+def test_text_from_hostile_files_is_shown_and_never_run(opened: Any, tmp_path: Path) -> None:
+    runs = [shutil.copytree(GOLDEN / "run", tmp_path / name) for name in ("one", "other <img src=x onerror=alert(1)>")]
+    for run in runs:
+        manifest = json.loads((run / "model.json").read_text())
+        manifest["metadata"]["world"]["name"] = HOSTILE
+        manifest["metadata"]["config"][HOSTILE] = HOSTILE
+        manifest["metadata"] |= {"objective": HOSTILE, "policy": HOSTILE}
+        (run / "model.json").write_text(json.dumps(manifest))
+        made = json.loads((run / "made.json").read_text())
+        (run / "made.json").write_text(json.dumps(made | {"command": [HOSTILE], "versions": {HOSTILE: HOSTILE}}))
+        audit = json.loads((run / "audit.json").read_text())
+        (run / "audit.json").write_text(json.dumps(audit | {"warnings": [HOSTILE]}))
+    for folders in (runs[:1], runs):
+        page = opened(write_report(folders, tmp_path / f"page{len(folders)}.html"))
+        page.show_all()
+        page.show('[data-figure="scatter"]')
+        assert page.page.evaluate("window.executed === undefined")
+        assert page.page.locator("img, iframe, svg[onload], a[href^='javascript']").count() == 0
+        assert "window.executed = 1" in page.page.locator("h1").first.inner_text()

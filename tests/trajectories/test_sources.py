@@ -302,3 +302,20 @@ def test_boundaries_that_are_no_numbers_are_refused(options: dict[str, Any], wor
 def test_observations_that_are_no_real_numbers_are_refused(dtype: str) -> None:
     with pytest.raises(LapwingError, match="observations must be numbers"):
         from_arrays(np.zeros((5, 2), dtype=dtype), lengths=[5])
+
+
+def test_a_damaged_minari_data_set_is_an_error_that_names_it() -> None:
+    class Damaged:
+        def iterate_episodes(self) -> Any:
+            raise OSError("truncated file: eof = 96")
+
+    with pytest.raises(LapwingError, match=r"'minari' is damaged .truncated file"):
+        from_minari(Damaged())
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">i2", "<f2"])
+def test_numbers_of_another_machine_or_of_half_size_come_through(tmp_path: Path, dtype: str) -> None:
+    rows = np.array([[0, 1], [2, 3], [0, 1]]).astype(dtype)
+    data = from_arrays([rows], out=tmp_path / "data")
+    assert data.observations.dtype.isnative
+    np.testing.assert_array_equal(data.episode(0), rows)
