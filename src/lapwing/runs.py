@@ -92,6 +92,8 @@ def write_run(
         scores: against a truth, by name: ``learned``, ``counting``; only the first word of a name counts.
         command: the words typed, as they were typed.
     """
+    # A damaged description is better known before anything is written.
+    world = world_from_description(model.metadata.get("world"))
     model.save(out)
     written = [out / MANIFEST, out / WEIGHTS, write_csv(out / "spectrum.csv", spectrum_rows(model))]
     history = model.metadata.get("history")
@@ -113,7 +115,7 @@ def write_run(
         written.append(write_csv(out / "metrics.csv", learning_history(model.metadata)))
         written.append(save_figure(curves_figure(model), out / "curves.png"))
     written.append(save_figure(spectrum_figure(model), out / "spectrum.png"))
-    if world_from_description(model.metadata.get("world")) is not None:
+    if world is not None:
         written.append(save_figure(eigenvector_figure(model), out / "eigenvectors.png"))
     for name in RUN_FILES - {path.name for path in written}:
         # Left by an earlier run in this folder: it would speak of another model.
