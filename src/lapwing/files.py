@@ -18,11 +18,6 @@ from numpy.typing import NDArray
 from lapwing.errors import CannotWriteError, LapwingError
 from lapwing.reading import check_numbers, crc32_of_bytes, crc32_of_header
 
-# What is written here is read there; these names serve both.
-from lapwing.reading import crc32 as crc32
-from lapwing.reading import read_array as read_array
-from lapwing.reading import read_manifest as read_manifest
-
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

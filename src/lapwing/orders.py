@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lapwing.errors import LapwingError
-from lapwing.files import read_manifest, write_json
+from lapwing.files import write_json
+from lapwing.reading import read_manifest
 
 FORMAT = "lapwing-order"
 VERSION = 1

@@ -33,7 +33,7 @@ with redirect_stderr(io.StringIO()), atheris.instrument_imports(include=["lapwin
     from lapwing.environments.layouts import Layout
     from lapwing.environments.registry import make_layout
     from lapwing.errors import LapwingError
-    from lapwing.files import read_array
+    from lapwing.reading import read_array
     from lapwing.report.sources import read_run
     from lapwing.studies.runs import Outcome, Run
     from lapwing.studies.store import RunStore

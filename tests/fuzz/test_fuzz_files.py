@@ -17,7 +17,7 @@ from test_fuzz_trajectories import same_content
 
 import lapwing as lw
 from lapwing.errors import LapwingError
-from lapwing.files import read_array
+from lapwing.reading import read_array
 from lapwing.report.sources import read_run
 from lapwing.representation import LaplacianRepresentation
 from lapwing.studies.runs import Outcome, Run

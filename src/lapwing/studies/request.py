@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from lapwing.errors import LapwingError
-from lapwing.files import read_manifest, write_json
+from lapwing.files import write_json
+from lapwing.reading import read_manifest
 from lapwing.studies.runs import Run
 
 FORMAT = "lapwing-study"

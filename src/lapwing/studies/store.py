@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.errors import LapwingError
-from lapwing.files import csv_text, read_array, read_manifest, replaced_file, write_json
+from lapwing.files import csv_text, replaced_file, write_json
+from lapwing.reading import read_array, read_manifest
 from lapwing.studies.runs import Finished, Outcome, Results, Row, Run, checked
 
 FORMAT = "lapwing-study-run"

@@ -22,9 +22,7 @@ def identity_of(job: Job) -> dict[str, Any]:
     Options at their default are left out: one that is added later then changes nothing for what was begun before.
     """
     defaults = LearnConfig().as_dict()
-    config = {
-        name: value for name, value in job.config.as_dict().items() if name != "seed" and value != defaults[name]
-    }
+    config = {name: value for name, value in job.config.as_dict().items() if name != "seed" and value != defaults[name]}
     return {
         "config": config,
         "seeds": list(job.seeds),
