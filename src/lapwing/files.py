@@ -16,7 +16,7 @@ from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
 from lapwing.errors import CannotWriteError, LapwingError
-from lapwing.reading import check_numbers, crc32_of_bytes, crc32_of_header
+from lapwing.reading import check_numbers, crc32, crc32_of_bytes, crc32_of_header
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
