@@ -11,7 +11,8 @@ from lapwing.checks import as_whole, shown
 from lapwing.environments.layouts import Layout, require_tiles
 from lapwing.errors import LapwingError
 
-Edge = tuple[int, int, int, int]
+Edges = NDArray[np.int64]
+"""(edges, 4): row and column of both ends."""
 
 
 def room(rows: int, columns: int, name: str | None = None) -> Layout:
@@ -49,8 +50,8 @@ def rooms(
     if doors is None or not 0 <= doors <= len(others):
         raise LapwingError(f"extra_doors must be between 0 and {len(others)} for these rooms, got {shown(extra_doors)}")
     free = _block_of_rooms(room_rows, room_columns, size)
-    for edge in tree + others[:doors]:
-        _open_door(free, edge, size, int(rng.integers(size)))
+    edges = np.concatenate([tree, others[:doors]])
+    _open_doors(free, edges, size, rng.integers(size, size=len(edges)))
     label = name or f"rooms:{room_rows}x{room_columns}x{size}:{seed}"
     return Layout(label, free, f"{room_rows}x{room_columns} rooms of {size}x{size}, random doors")
 
@@ -59,8 +60,8 @@ def symmetric_rooms(room_rows: int, room_columns: int, size: int = 5, name: str 
     """A block of square rooms with a door in the middle of each shared wall."""
     room_rows, room_columns, size = _checked_block(room_rows, room_columns, size)
     free = _block_of_rooms(room_rows, room_columns, size)
-    for edge in _grid_edges(room_rows, room_columns):
-        _open_door(free, edge, size, size // 2)
+    edges = _grid_edges(room_rows, room_columns)
+    _open_doors(free, edges, size, np.full(len(edges), size // 2))
     label = name or f"symmetric-rooms:{room_rows}x{room_columns}x{size}"
     return Layout(label, free, f"{room_rows}x{room_columns} rooms of {size}x{size}, doors in the middle")
 
@@ -75,8 +76,7 @@ def perfect_maze(rows: int, columns: int, seed: int = 0, name: str | None = None
     rows, columns, _ = _checked_block(rows, columns, 1, ("rows", "columns"))
     tree, _ = _random_spanning_tree(rows, columns, _seeded(seed))
     free = _block_of_rooms(rows, columns, 1)
-    for edge in tree:
-        _open_door(free, edge, 1, 0)
+    _open_doors(free, tree, 1, np.zeros(len(tree), dtype=np.int64))
     return Layout(name or f"maze:{rows}x{columns}:{seed}", free, f"perfect maze of {rows}x{columns} junctions")
 
 
@@ -119,29 +119,29 @@ def _seeded(seed: int) -> np.random.Generator:
     return np.random.default_rng(whole)
 
 
-def _grid_edges(rows: int, columns: int) -> list[Edge]:
-    """Neighbouring pairs of a grid, as (row, column, row, column): all horizontal ones, then all vertical ones."""
-    across = [(r, c, r, c + 1) for r in range(rows) for c in range(columns - 1)]
-    down = [(r, c, r + 1, c) for r in range(rows - 1) for c in range(columns)]
-    return across + down
+def _grid_edges(rows: int, columns: int) -> Edges:
+    """Neighbouring pairs of a grid: all horizontal ones, then all vertical ones, row by row."""
+    here = np.moveaxis(np.indices((rows, columns), dtype=np.int64), 0, -1)
+    across = np.concatenate([here[:, :-1], here[:, 1:]], axis=-1)
+    down = np.concatenate([here[:-1], here[1:]], axis=-1)
+    return np.concatenate([across.reshape(-1, 4), down.reshape(-1, 4)])
 
 
-def _random_spanning_tree(rows: int, columns: int, rng: np.random.Generator) -> tuple[list[Edge], list[Edge]]:
+def _random_spanning_tree(rows: int, columns: int, rng: np.random.Generator) -> tuple[Edges, Edges]:
     """Split a grid's edges into a random spanning tree and the others, these in random order."""
     edges = _grid_edges(rows, columns)
-    if not edges:
-        return [], []
+    if not len(edges):
+        return edges, edges
     # SciPy before 1.17.1 wants indices of 32 bits here.
-    ends = np.array([(r0 * columns + c0, r1 * columns + c1) for r0, c0, r1, c1 in edges], dtype=np.int32)
+    starts, ends = ((edges[:, place] * columns + edges[:, place + 1]).astype(np.int32) for place in (0, 2))
     # Distinct positive weights make the minimum spanning tree unique, hence the same on every machine.
     weights = 1.0 + rng.permutation(len(edges))
     count = rows * columns
-    tree = minimum_spanning_tree(coo_array((weights, (ends[:, 0], ends[:, 1])), shape=(count, count)).tocsr()).tocoo()
-    chosen = set(np.rint(tree.data).astype(int).tolist())
+    tree = minimum_spanning_tree(coo_array((weights, (starts, ends)), shape=(count, count)).tocsr())
     order = np.argsort(weights)
-    inside = [edges[i] for i in order if int(weights[i]) in chosen]
-    outside = [edges[i] for i in order if int(weights[i]) not in chosen]
-    return inside, outside
+    chosen = np.zeros(len(edges), dtype=bool)
+    chosen[np.rint(tree.data).astype(np.int64) - 1] = True
+    return edges[order[chosen]], edges[order[~chosen]]
 
 
 def _block_of_rooms(room_rows: int, room_columns: int, size: int) -> NDArray[np.bool_]:
@@ -152,10 +152,11 @@ def _block_of_rooms(room_rows: int, room_columns: int, size: int) -> NDArray[np.
     return free
 
 
-def _open_door(free: NDArray[np.bool_], edge: Edge, size: int, offset: int) -> None:
-    row0, column0, row1, column1 = edge
+def _open_doors(free: NDArray[np.bool_], edges: Edges, size: int, offsets: NDArray[np.int64]) -> None:
+    """One free tile in the wall between the two rooms of each edge, ``offset`` tiles along it."""
     pitch = size + 1
-    if row0 == row1:
-        free[row0 * pitch + 1 + offset, column1 * pitch] = True
-    else:
-        free[row1 * pitch, column0 * pitch + 1 + offset] = True
+    row0, column0, row1, column1 = edges.T
+    beside = row0 == row1
+    rows = np.where(beside, row0 * pitch + 1 + offsets, row1 * pitch)
+    columns = np.where(beside, column1 * pitch, column0 * pitch + 1 + offsets)
+    free[rows, columns] = True
