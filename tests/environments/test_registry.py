@@ -1,11 +1,13 @@
 """Names to worlds."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from lapwing.environments.box import BoxWorld
+from lapwing.environments.descriptions import world_from_description
 from lapwing.environments.grid import GridWorld
 from lapwing.environments.registry import (
     SHIPPED_BOXES,
@@ -296,3 +298,27 @@ def test_a_layouts_folder_that_is_no_path_is_refused(layouts: object) -> None:
 def test_a_rule_for_a_world_too_large_is_refused_with_the_limit(name: str) -> None:
     with pytest.raises(LapwingError, match=f"'{name}' would have more than 10,000,000 tiles"):
         make_world(name)
+
+
+def test_a_layouts_folder_whose_name_no_system_takes_is_no_folder() -> None:
+    with pytest.raises(LapwingError, match="is not a folder"):
+        make_world("FourRooms", layouts="x" * 5000)
+
+
+@pytest.mark.parametrize("description", [True, "grid", [], 3, None, {}, {"kind": "matrix"}, {"kind": ["grid"]}])
+def test_what_describes_no_world_of_ours_gives_none(description: Any) -> None:
+    assert world_from_description(description) is None
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        {"kind": "box", "name": "b", "sides": [10**400], "step": 0.1},
+        {"kind": "box", "name": "b", "sides": 3, "step": 0.1},
+        {"kind": "grid", "name": "g", "layout": " ", "observation": ["xy"], "slip": 0.0},
+        {"kind": "grid", "name": "g", "layout": " ", "observation": "xy", "slip": 10**400},
+    ],
+)
+def test_a_damaged_description_is_refused(description: dict[str, Any]) -> None:
+    with pytest.raises(LapwingError):
+        world_from_description(description)

@@ -155,6 +155,9 @@ def test_permuting_twice_composes() -> None:
 BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: gdo(barrier=0.0), "barrier must be positive"),
     (lambda: gdo(barrier=float("nan")), "barrier must be positive"),
+    (lambda: gdo(barrier=10**400), "barrier must be positive"),
+    (lambda: gdo(barrier="2"), "barrier must be positive"),
+    (lambda: allo(dual_rate=None), "dual_rate must be zero or more"),
     (lambda: quadratic_penalty(barrier=-1.0), "barrier must be positive"),
     (lambda: ggdo(barrier_rate=-0.1), "barrier_rate must be zero or more"),
     (lambda: ggdo(coefficients=[1.0, 2.0]), "strictly decreasing"),

@@ -77,9 +77,7 @@ def layout_files(layouts: str | Path | None = None) -> dict[str, Path]:
     folder = as_path(source, "the folder of layouts")
     if not is_folder(folder):
         said_by = "--layouts" if layouts is not None else LAYOUTS_VARIABLE
-        raise LapwingError(
-            f"{said_by} names {shown(str(folder))}, which is not a folder; give a folder of *.txt layouts"
-        )
+        raise LapwingError(f"{said_by} names {folder}, which is not a folder; give a folder of *.txt layouts")
     return {path.stem: path for path in sorted(folder.glob("*.txt"))}
 
 
