@@ -51,12 +51,12 @@ def needed_or_skip(extra: str) -> dict[str, Distribution]:
 
 def licences(package: Distribution) -> list[str]:
     """What a package's metadata say: an SPDX expression, else classifiers, else the first line of free text."""
-    expression = package.metadata["License-Expression"]
+    expression = package.metadata.get("License-Expression")
     if expression:
         return re.split(r" AND | OR ", expression.replace("(", "").replace(")", ""))
     classifiers = [line for line in package.metadata.get_all("Classifier") or [] if line.startswith("License ::")]
     named = [line.split(" :: ")[-1] for line in classifiers if not line.endswith("OSI Approved")]
-    return named or (package.metadata["License"] or "none given").splitlines()[:1]
+    return named or (package.metadata.get("License") or "none given").splitlines()[:1]
 
 
 def refused(packages: dict[str, Distribution], allowed: tuple[str, ...]) -> dict[str, list[str]]:
