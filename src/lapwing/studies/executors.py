@@ -148,6 +148,8 @@ class RayExecutor:
                 with _own_end(), warnings.catch_warnings():
                     # JAX fears for forked children; those of Ray become other programs at once.
                     warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
+                    # Before 2.60 it warns of what a later one does about accelerators; runs here ask for none.
+                    warnings.filterwarnings("ignore", message="Tip: In future versions of Ray", category=FutureWarning)
                     ray.init(address=joined, **options)
         except (ConnectionError, RuntimeError, ValueError, OSError) as error:
             raise LapwingError(f"cannot reach Ray at {address!r}: {error}") from error
