@@ -2,6 +2,8 @@
 
 import json
 import shlex
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,14 @@ settings.load_profile("lapwing")
 def no_layouts_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     """A developer's own ``LAPWING_LAYOUTS`` must not change what the tests see."""
     monkeypatch.delenv("LAPWING_LAYOUTS", raising=False)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def programs_are_forgotten() -> Iterator[None]:
+    """Thousands of compiled programs would fill the memory of a process that never forgets one."""
+    yield
+    if "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()
 
 
 @pytest.fixture
