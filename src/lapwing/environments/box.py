@@ -13,9 +13,11 @@ from lapwing.errors import LapwingError
 # Above this mode number the search gives up: only steps absurdly short or long beside the box get there.
 _MAX_MODE = 1 << 20
 
-MAX_MODES = 100_000
-# Sobol sequences, which a box is looked at with, have no more axes.
-MAX_DIMENSION = 1_000
+MAX_MODES = 10_000
+MAX_DIMENSION = 32
+
+# Below it more products are equal to 2e-12 than can be looked through.
+_SMALLEST_PRODUCT = 1e-6
 
 
 class BoxModes(NamedTuple):
@@ -100,7 +102,10 @@ class BoxWorld:
             if found is not None:
                 return found
             highest *= 2
-        raise LapwingError(
+        raise self._too_close(count)
+
+    def _too_close(self, count: int) -> LapwingError:
+        return LapwingError(
             f"{count} mode(s) of a box of sides {self.sides} with step {self.step:g} lie too close together, or too "
             "close to zero, to be told apart; choose a step less short or less long beside the sides, or fewer modes"
         )
@@ -120,6 +125,8 @@ class BoxWorld:
             if not heap:
                 return None
             magnitude, ranks = heapq.heappop(heap)
+            if -magnitude < _SMALLEST_PRODUCT:
+                raise self._too_close(count)
             value = float(np.prod([axes[i][1][rank] for i, rank in enumerate(ranks)]))
             if value > 0:
                 kept.append((value, tuple(int(axes[i][0][rank]) for i, rank in enumerate(ranks))))
