@@ -79,6 +79,8 @@ def write_array(path: Path, array: NDArray[Any]) -> int:
     """
     plain = np.asarray(array, order="C")
     check_numbers(plain.dtype)
+    # In this machine's byte order, so that the file can be mapped.
+    plain = plain.astype(plain.dtype.newbyteorder("="), copy=False)
     head = io.BytesIO()
     npy_format.write_array_header_1_0(head, npy_format.header_data_from_array_1_0(plain))
     with replaced_file(path) as temporary, temporary.open("wb") as stream:

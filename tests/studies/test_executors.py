@@ -18,7 +18,7 @@ from lapwing.studies.store import DONE, FAILED, RunStore
 from lapwing.studies.study import Failure, Progress, carry_out
 
 MAZE = place("GridMaze-7", None)
-TOO_MANY = "LapwingError: dim=12 is larger than the number of states, 11; ask for at most 11"
+TOO_MANY = "ProblemError: above the rank: dim=12 is larger than the number of states, 11; ask for at most 11"
 
 
 def make_run(seed: int, **options: Any) -> Run:

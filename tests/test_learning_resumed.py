@@ -113,7 +113,7 @@ def learning_in_another_process(folder: Path, kind: str, seeds: int) -> "subproc
     """Learning that takes its time, once its first checkpoint is there."""
     program = (
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1])\n"
-        "import lapwing as lw; from lapwing.training import keeping; import test_resuming as here\n"
+        "import lapwing as lw; from lapwing.training import keeping; import test_learning_resumed as here\n"
         "keeping.SECONDS_BETWEEN = 0.0\n"
         "data = lw.collect('GridMaze-7', steps=2000, seed=0)\n"
         f"here.learned(data, {kind!r}, {seeds}, Path(sys.argv[2]), pause=1.0)\n"
