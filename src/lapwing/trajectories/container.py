@@ -53,6 +53,8 @@ class Trajectories:
             part = getattr(self, name)
             if not isinstance(part, np.ndarray) and not (name == "ids" and part is None):
                 raise LapwingError(f"{name} must be a NumPy array, got {type(part).__name__}; see lw.from_arrays")
+            if part is not None and not part.dtype.isnative:
+                object.__setattr__(self, name, part.astype(part.dtype.newbyteorder("=")))
         _check_numeric(self.observations)
         _check_boundaries(self)
         check_finite(self.observations)
