@@ -45,7 +45,7 @@ sys.addaudithook(refuse)
 RUN = "import sys, shlex; from lapwing import cli; sys.exit(max(cli.main(shlex.split(line)) for line in sys.stdin))"
 COMMANDS = """\
 worlds --out worlds.png
-collect GridMaze-7 --steps 3000 --out data
+collect GridMaze-7 --steps 30000 --out data
 audit data
 solve GridMaze-7 --dim 3 --out exact
 learn data --dim 3 --steps 40 --out learned
