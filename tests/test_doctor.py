@@ -32,7 +32,8 @@ def test_every_dependency_of_the_package_is_looked_at() -> None:
 
 
 def test_every_extra_of_the_package_is_looked_at() -> None:
-    extras = {name: packages for name, packages in PROJECT["optional-dependencies"].items() if name not in ("test", "fuzz")}
+    offered = PROJECT["optional-dependencies"].items()
+    extras = {name: packages for name, packages in offered if name not in ("test", "fuzz")}
     assert set(extras) == set(doctor.EXTRAS)
     for name, (package, _) in doctor.EXTRAS.items():
         assert any(line.startswith(package) for line in extras[name])
