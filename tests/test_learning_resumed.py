@@ -101,7 +101,8 @@ def test_what_has_ended_gives_its_model_again_without_a_step(data: lw.Trajectori
     assert bits(learned(data, "exact", 1, tmp_path / "checkpoints", killed_at=10)) == first
 
 
-def test_an_early_stop_is_not_forgotten(data: lw.Trajectories, tmp_path: Path) -> None:
+def test_an_early_stop_is_not_forgotten(tmp_path: Path) -> None:
+    data = lw.collect("GridMaze-7", steps=20_000, seed=0)
     options: dict[str, Any] = {"dim": 2, "hidden": (32,), "steps": 2000, "log_every": 50}
     model = lw.learn(data, checkpoints=tmp_path / "checkpoints", **options)
     assert model.metadata["steps"] < 2000
