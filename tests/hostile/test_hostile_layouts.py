@@ -37,7 +37,7 @@ def test_a_hostile_layout_is_refused(place: Path, run: Any, content: bytes, word
 def test_a_layout_beyond_the_limit_is_refused(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lapwing.environments.layouts.MAX_TILES", 20)
     (place / "own.txt").write_text("." * 21)
-    with pytest.raises(LapwingError, match="more than the 20"):
+    with pytest.raises(LapwingError, match="more than 20 tiles"):
         Layout.from_file(place / "own.txt")
     with pytest.raises(LapwingError, match="more than 20 tiles"):
         Layout.from_text("." * 21)
