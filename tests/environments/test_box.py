@@ -112,6 +112,19 @@ def test_a_walk_that_all_but_forgets_everything_is_refused_in_finite_time() -> N
         BoxWorld((1.0,), 1.0 + 1e-10).exact_modes(3)
 
 
+@pytest.mark.parametrize("sides", [(1e9,) * 4, (3e4, 1e9, 1e9)])
+def test_steps_so_short_that_all_modes_are_equal_are_refused_before_memory_is_full(sides: tuple[float, ...]) -> None:
+    with pytest.raises(LapwingError, match="too close together"):
+        BoxWorld(sides, 0.1).exact_modes(12)
+
+
+def test_a_cube_of_many_sides_has_all_its_equal_modes() -> None:
+    modes, mu = BoxWorld((1.0,) * 32).exact_modes(5490)
+    # 1 + 32 + 496 + 4,960 products of at most three axes come first, then the first of 35,960 equal ones.
+    assert (modes.sum(axis=1)[:5489] <= 3).all()
+    np.testing.assert_allclose(mu[-1], np.sinc(0.1) ** 4)
+
+
 @pytest.mark.parametrize("step", [1e-2, 1e-3, 1e-4, 1e-5])
 def test_short_steps_have_the_modes_of_diffusion(step: float) -> None:
     modes, mu = BoxWorld((1.0,), step).exact_modes(6)

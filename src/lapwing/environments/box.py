@@ -19,6 +19,9 @@ MAX_DIMENSION = 32
 # Below it more products are equal to 2e-12 than can be looked through.
 _SMALLEST_PRODUCT = 1e-6
 
+# More products beside the wanted ones than any box whose modes can be told apart has: a cube of 32 sides needs 36,000.
+_MOST_EQUAL = 40_000
+
 
 class BoxModes(NamedTuple):
     """Closed-form eigenpairs: mode numbers (d, dimension) and one-step eigenvalues mu (d,), largest first."""
@@ -119,13 +122,15 @@ class BoxWorld:
         start = (0,) * self.dimension
         heap = [(-1.0, start)]
         seen = {start}
+        looked_through = 0
         kept: list[tuple[float, tuple[int, ...]]] = []
         # Past ``count`` as long as products equal the last one, so that the sort below can choose among all of them.
         while len(kept) < count or (heap and -heap[0][0] > kept[count - 1][0] - 2e-12):
             if not heap:
                 return None
             magnitude, ranks = heapq.heappop(heap)
-            if -magnitude < _SMALLEST_PRODUCT:
+            looked_through += 1
+            if -magnitude < _SMALLEST_PRODUCT or looked_through > 8 * count + _MOST_EQUAL:
                 raise self._too_close(count)
             value = float(np.prod([axes[i][1][rank] for i, rank in enumerate(ranks)]))
             if value > 0:
