@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from learning_faults import NotHitError, promise
-from subjects import LAPWING, finish
+from subjects import LAPWING, finish, wait_until
 
 import lapwing as lw
 from lapwing.errors import LapwingError
@@ -46,12 +46,12 @@ def collect_killed(folder: Path, rng: random.Random) -> bool:
     promise(finish(collecting(50_000, 0))[0] == 0, "the first data set could not be collected")
     old = data_digest(lw.Trajectories.load(target))
     process = collecting(20_000_000, 1)
-    try:
-        process.wait(timeout=rng.uniform(1.5, 5.0))
+    if not wait_until(process, lambda: len(list(folder.iterdir())) > 1):
         raise NotHitError
-    except subprocess.TimeoutExpired:
-        process.kill()
-        finish(process)
+    time.sleep(rng.uniform(0.0, 0.6))
+    process.kill()
+    if finish(process)[0] == 0:
+        raise NotHitError
     try:
         left = lw.Trajectories.load(target)
     except LapwingError as error:
