@@ -1,11 +1,9 @@
 """Where runs are kept: one folder each, complete or not there; tables and figures are rebuilt from these alone."""
 
-import csv
 import hashlib
 import importlib.metadata
 import io
 import json
-import math
 import os
 import platform
 from contextlib import ExitStack, suppress
@@ -18,8 +16,8 @@ from numpy.typing import NDArray
 
 from lapwing.errors import LapwingError
 from lapwing.files import csv_text, replaced_file, write_json
-from lapwing.reading import read_array, read_manifest
-from lapwing.studies.runs import Finished, Outcome, Results, Row, Run, checked
+from lapwing.reading import read_array, read_bytes, read_manifest, read_rows
+from lapwing.studies.runs import Finished, Outcome, Results, Run, checked
 
 FORMAT = "lapwing-study-run"
 VERSION = 1
@@ -124,13 +122,13 @@ class RunStore:
             for name, checksum in dict(manifest.get("checksums", {})).items():
                 _compare(folder / Path(name).name, checksum)
             arrays = {str(name): read_array(folder / f"{Path(name).name}.npy") for name in manifest["arrays"]}
-            history = _read_rows(folder / METRICS) if manifest["history"] else []
+            history = read_rows(folder / METRICS) if manifest["history"] else []
             if manifest["history"] and not history:
                 raise ValueError(f"{METRICS} is empty")
             # Whoever writes about the run reads these later on.
             float(manifest["seconds"]), str(manifest["date"]), dict(manifest["versions"])
             return Finished(run, checked(Outcome(dict(manifest["numbers"]), history, arrays)))
-        except (KeyError, TypeError, ValueError, OSError, csv.Error) as error:
+        except (KeyError, TypeError, ValueError, OSError) as error:
             if isinstance(error, LapwingError) and str(folder) in str(error):
                 raise
             raise LapwingError(f"{folder} is damaged ({error}); delete it, and the run is made again") from error
@@ -196,21 +194,8 @@ def _write_through(path: Path, content: bytes) -> None:
 
 def _compare(path: Path, checksum: object) -> None:
     try:
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise LapwingError(f"cannot read {path}: {error.strerror}; the run must be made again") from None
+        found = hashlib.sha256(read_bytes(path)).hexdigest()
+    except LapwingError as error:
+        raise LapwingError(f"{error}; the run must be made again") from error
     if found != checksum:
         raise LapwingError(f"{path} is damaged: its checksum is not that of {MANIFEST}; the run must be made again")
-
-
-def _read_rows(path: Path) -> list[Row]:
-    try:
-        with path.open(newline="") as stream:
-            return [
-                {name: math.nan if value == "" else float(value) for name, value in row.items()}
-                for row in csv.DictReader(stream)
-            ]
-    except OSError as error:
-        raise LapwingError(
-            f"cannot read {path}: {error.strerror}; delete its folder, and the run is made again"
-        ) from None
