@@ -253,6 +253,12 @@ def test_a_failure_whose_error_has_many_lines_is_one_item_of_the_list(fake: Fake
     assert all(line.startswith("* b = 2, GridMaze-7, seed") for line in listed)
 
 
+def test_an_error_is_text_on_the_page_and_no_mark_up(fake: Fake, tmp_path: Path) -> None:
+    fake.errors = {"b = 2": RuntimeError("<script>alert(1)</script> *bold*")}
+    page = page_of(reproduce("brittle-ggdo", **SMALL, out=tmp_path))
+    assert r"RuntimeError: \<script>alert(1)\</script> \*bold\*" in page
+
+
 def test_resuming_mends_the_page(fake: Fake, tmp_path: Path) -> None:
     fake.errors = {"b = 2": RuntimeError("no memory")}
     reproduce("brittle-ggdo", **SMALL, out=tmp_path)

@@ -17,7 +17,7 @@ from lapwing.studies.request import FILE, Request, check_runs, keep_request, rea
 from lapwing.studies.runs import Results, Run
 from lapwing.studies.store import RunStore
 from lapwing.studies.study import Failure, Progress, carry_out, failures, pending
-from lapwing.studies.tables import Table
+from lapwing.studies.tables import Table, markdown_text
 
 DEFAULT_FOLDER = Path("reproduction")
 
@@ -188,7 +188,8 @@ def _page(done: Reproduction, runs: list[Run], figures: list[tuple[str, str]], s
         lines += [f"* {deviation}" for deviation in spec.deviations] + [""]
     if failed:
         lines += ["**Runs that failed**", ""]
-        lines += [f"* {one.run.method}, {one.run.world_label}, seed {one.run.seed}: {one.error}" for one in failed]
+        named = [f"{one.run.method}, {one.run.world_label}, seed {one.run.seed}: {one.error}" for one in failed]
+        lines += [f"* {markdown_text(words)}" for words in named]
         lines.append("")
     return "\n".join(lines)
 

@@ -98,11 +98,11 @@ class Table:
     def markdown(self) -> str:
         """A GitHub table under its title, notes as a list below; columns of numbers are set to the right."""
         rules = ["---:" if self._is_numeric(number) else "---" for number in range(len(self.columns))]
-        lines = [f"**{_markdown_text(self.title)}**", ""]
-        lines += [_markdown_row([_markdown_text(head) for head in self.columns]), _markdown_row(rules)]
-        lines += [_markdown_row([_written(cell, _markdown_text, "**{}**") for cell in row]) for row in self.rows]
+        lines = [f"**{markdown_text(self.title)}**", ""]
+        lines += [_markdown_row([markdown_text(head) for head in self.columns]), _markdown_row(rules)]
+        lines += [_markdown_row([_written(cell, markdown_text, "**{}**") for cell in row]) for row in self.rows]
         if self.notes:
-            lines += ["", *(f"* {_markdown_text(note)}" for note in self.notes)]
+            lines += ["", *(f"* {markdown_text(note)}" for note in self.notes)]
         return "\n".join(lines) + "\n"
 
     def latex(self) -> str:
@@ -191,7 +191,7 @@ def _markdown_row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _markdown_text(text: str) -> str:
+def markdown_text(text: str) -> str:
     """On one line, with what Markdown would read as marks escaped; ``<`` opens a tag only before a letter."""
     return re.sub(r"[\\|*_`]|<(?=[A-Za-z/!?])", r"\\\g<0>", " ".join(text.split()))
 
