@@ -291,6 +291,29 @@ def test_several_seeds_give_a_model_each(maze: lw.Operator) -> None:
     assert not np.allclose(one, other)
 
 
+def test_each_of_several_seeds_has_curves_of_its_own(maze: lw.Operator) -> None:
+    truth, options = lw.solve("GridMaze-7", dim=3), {"dim": 3, "steps": 20, "hidden": (32, 32), "log_every": 10}
+    models = lw.Learner(**options).fit_many(maze, [3, 7], truth=truth)
+    for seed, model in zip([3, 7], models, strict=True):
+        alone = lw.Learner(**options, seed=seed).fit(maze, truth=truth).metadata["history"]
+        assert [list(row) for row in model.metadata["history"]] == [list(row) for row in alone]
+        for own, expected in zip(model.metadata["history"], alone, strict=True):
+            assert own == pytest.approx(expected, rel=1e-3, abs=1e-4)
+    assert models[0].metadata["history"][0]["loss"] != models[1].metadata["history"][0]["loss"]
+
+
+def test_a_seed_that_diverges_does_not_speak_against_the_others(
+    maze: lw.Operator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chunks = iter([[], [1]])
+    monkeypatch.setattr("lapwing.training.engine._not_finite", lambda *_: next(chunks))
+    with pytest.raises(LearningDivergedError, match="in 1 of 2 seeds between steps 10 and 20") as caught:
+        lw.Learner(dim=3, steps=20, hidden=(32, 32), log_every=10).fit_many(maze, [3, 7])
+    names = [[problem.name for problem in model.problems()] for model in caught.value.models]
+    assert "diverged" not in names[0]
+    assert names[1][0] == "diverged"
+
+
 def test_options_that_do_not_exist_offer_the_nearest(maze: lw.Operator) -> None:
     with pytest.raises(LapwingError, match="no option 'step'; did you mean steps"):
         lw.learn(maze, 3, step=10)

@@ -17,7 +17,7 @@ from lapwing.training.step import Metrics
 
 def line(step: int, **extra: float) -> Report:
     numbers = [np.float32(value) for value in (3.0, 2.0, 0.5, 0.25, 1.5, 0.1)]
-    return Report(step, 100, Metrics(*numbers, readings=np.array([0.0, 0.5])), extra)
+    return Report(step, 100, Metrics(*numbers, readings=np.array([0.0, 0.5])), [extra])
 
 
 class Recorder(ModuleType):
@@ -122,7 +122,7 @@ def test_wandb_tells_its_makers_nothing_unless_the_environment_says_so(
 
 def test_seeds_are_averaged() -> None:
     metrics = Metrics(*[np.array([1.0, 3.0])] * 6, readings=np.array([[0.0, 1.0], [1.0, 2.0]]))
-    numbers = sinks.numbers_of(Report(5, 10, metrics, {}))
+    numbers = sinks.numbers_of(Report(5, 10, metrics, []))
     assert numbers["loss"] == 2.0
     assert (numbers["readings/01"], numbers["readings/02"]) == (0.5, 1.5)
 

@@ -16,7 +16,7 @@ from lapwing.health import DIVERGED, RECORD, ProblemError
 from lapwing.objectives.base import Objective
 from lapwing.representation import LaplacianRepresentation
 from lapwing.training.config import LearnConfig, make_config
-from lapwing.training.engine import LearningDivergedError, Report, history_rows
+from lapwing.training.engine import LearningDivergedError, NetworkCollapsedError, Report, history_rows, one_seed_of
 from lapwing.training.health import diverged
 from lapwing.training.job import Data, Job, Watch
 from lapwing.training.keeping import train
@@ -103,8 +103,8 @@ class Learner:
             with suppress(ProblemError):
                 if error.history:
                     error.models = self._models(job, program, error.state, error.history, time.perf_counter() - started)
-            for model in error.models:
-                record = model.metadata[RECORD]
+            for number in error.seeds if error.models else []:
+                record = error.models[number].metadata[RECORD]
                 others = [one for one in record["problems"] if one["name"] != DIVERGED]
                 record["problems"] = [diverged(error.step).as_dict(), *others]
             raise
@@ -115,14 +115,22 @@ class Learner:
     def _models(
         self, job: Job, program: Program, state: TrainState, history: list[Report], seconds: float
     ) -> list[LaplacianRepresentation]:
-        """One representation per seed, from the state that the last report belongs to."""
-        models = []
+        """One representation per seed, from the state of the last report; a collapse is raised when all are made."""
+        models: list[LaplacianRepresentation] = []
+        collapse: NetworkCollapsedError | None = None
         for number, seed in enumerate(job.seeds):
             own = job.one_seed(state, number)
             metadata = {"preset": self.preset, "seed": seed, "seconds": seconds, "steps": history[-1].step}
-            metadata["history"] = history_rows(history)
-            multipliers = np.reshape(history[-1].metrics.readings, (len(job.seeds), -1))[number]
-            models.append(job.model(program.encoder(own), own, metadata, multipliers))
+            metadata["history"] = history_rows(history, number)
+            multipliers = np.asarray(one_seed_of(history[-1].metrics, number).readings)
+            try:
+                models.append(job.model(program.encoder(own), own, metadata, multipliers))
+            except NetworkCollapsedError as error:
+                models += error.models
+                collapse = collapse or error
+        if collapse is not None:
+            collapse.models = models
+            raise collapse
         return models
 
 

@@ -2,11 +2,10 @@
 
 import importlib
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from lapwing.errors import LapwingError, did_you_mean
 from lapwing.training.engine import Report, history_rows
@@ -126,9 +125,8 @@ def numbers_of(line: Report) -> dict[str, float]:
     """All numbers of a report by name, seeds averaged; the objective's reading of each eigenvalue among them."""
     (row,) = history_rows([line])
     row.pop("step")
-    readings = np.asarray(line.metrics.readings, dtype=float)
-    means = readings.reshape(-1, readings.shape[-1]).mean(axis=0)
-    return row | {f"readings/{number:02d}": float(value) for number, value in enumerate(means, start=1)}
+    # Panels are sorted by name and gathered by what stands before the stroke.
+    return {re.sub(r"^reading_(\d+)$", lambda found: f"readings/{int(found[1]):02d}", name): row[name] for name in row}
 
 
 def _package(sink: str) -> Any:

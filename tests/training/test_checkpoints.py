@@ -45,7 +45,7 @@ def state(job: Job) -> TrainState:
 def at_step(state: TrainState, step: int) -> Checkpoint:
     numbers = np.array([0.1, 1.0 / 3.0], dtype=np.float32)
     metrics = Metrics(*[numbers] * 6, readings=np.ones((2, 3), dtype=np.float32) / 3)
-    history = [Report(done, 10, metrics, {"angle": 1.0 / done}) for done in range(4, step + 1, 4)]
+    history = [Report(done, 10, metrics, [{"angle": 1.0 / done}]) for done in range(4, step + 1, 4)]
     return Checkpoint(state, history, 1.5, False)
 
 

@@ -53,9 +53,9 @@ def test_reports_come_at_the_ends_of_chunks_and_the_last_is_cut_to_fit() -> None
 def test_inspection_adds_numbers_and_stops_the_run() -> None:
     seen: list[int] = []
 
-    def inspect(state: TrainState) -> tuple[dict[str, float], bool]:
+    def inspect(state: TrainState) -> tuple[list[dict[str, float]], bool]:
         seen.append(int(state.step))
-        return {"angle": 1.0 / int(state.step)}, int(state.step) >= 6
+        return [{"angle": 1.0 / int(state.step)}], int(state.step) >= 6
 
     state, history = run_program(counting_program(), start(), None, 100, 3, inspect)
     assert seen == [3, 6]
@@ -72,6 +72,21 @@ def test_a_loss_or_a_weight_that_is_not_finite_stops_with_the_last_good_state(wh
     assert caught.value.step == 3
     assert caught.value.state.trained.tolist() == [3.0]
     assert isinstance(caught.value, lw.LapwingError)
+
+
+def test_of_several_seeds_those_that_diverged_are_named() -> None:
+    def run(state: TrainState, data: Any, steps: int) -> tuple[TrainState, Metrics]:
+        reached = state.trained + steps
+        reached[2] = np.nan if reached[0] > 4 else reached[2]
+        numbers = np.zeros(3)
+        metrics = Metrics(numbers, numbers, numbers, numbers, numbers, numbers, np.zeros((3, 2)))
+        return state._replace(trained=reached), metrics
+
+    program = Program(init=None, run=run, encoder=None)  # type: ignore[arg-type]
+    first = start()._replace(trained=np.zeros(3))
+    with pytest.raises(LearningDivergedError, match="diverged in 1 of 3 seeds between steps 4 and 8") as caught:
+        run_program(program, first, None, 100, 4)
+    assert caught.value.seeds == [2]
 
 
 def test_a_huge_learning_rate_diverges_and_leaves_the_first_state() -> None:
@@ -131,10 +146,34 @@ def test_a_seed_alone_and_among_three_agree_to_rounding(alone: tuple[TrainState,
     assert float(history[-1].metrics.loss[1]) == pytest.approx(float(alone[1][-1].metrics.loss), rel=1e-4)
 
 
-def test_history_rows_average_over_seeds_and_number_the_readings() -> None:
+def two_seeds() -> list[Report]:
     numbers = jnp.array([1.0, 3.0])
     metrics = Metrics(numbers, numbers, numbers, numbers, numbers, numbers, jnp.array([[0.1, 0.2], [0.3, 0.6]]))
-    (row,) = history_rows([Report(5, 10, metrics, {"angle": 0.5})])
+    return [Report(5, 10, metrics, [{"angle": 0.5, "cosine": 0.8}, {"angle": 0.3, "cosine": 0.9}])]
+
+
+def test_history_rows_of_a_seed_are_its_own() -> None:
+    (row,) = history_rows(two_seeds(), 1)
+    assert row == pytest.approx(
+        {
+            "step": 5.0,
+            "loss": 3.0,
+            "graph": 3.0,
+            "dual": 3.0,
+            "penalty": 3.0,
+            "barrier": 3.0,
+            "error": 3.0,
+            "reading_1": 0.3,
+            "reading_2": 0.6,
+            "angle": 0.3,
+            "cosine": 0.9,
+        }
+    )
+
+
+def test_history_rows_of_all_seeds_are_means_and_the_largest_angle() -> None:
+    (row,) = history_rows(two_seeds())
+    assert row.pop("cosine") == pytest.approx(0.85)
     readings = [row.pop("reading_1"), row.pop("reading_2")]
     assert readings == pytest.approx([0.2, 0.4])
     assert row == {

@@ -115,6 +115,15 @@ def test_what_is_left_of_a_collapsed_network_can_be_had() -> None:
     assert caught.value.problem == left.problems()[0]
 
 
+def test_of_several_seeds_that_collapsed_each_leaves_what_it_has() -> None:
+    network = Flat(eqx.nn.Linear(2, 3, use_bias=False, key=jax.random.key(0)))
+    options = {**SMALL, "spare": 0, "steps": 3}
+    with pytest.raises(NetworkCollapsedError, match="collapsed to 2") as caught:
+        lw.Learner(dim=3, encoder=network, **options).fit_many(MAZE, [4, 5])
+    assert [model.metadata["seed"] for model in caught.value.models] == [4, 5]
+    assert [model.dim for model in caught.value.models] == [2, 2]
+
+
 def test_outputs_that_are_zero_everywhere_have_collapsed() -> None:
     with pytest.raises(ProblemError, match="collapsed: the network's outputs are zero on all of the data"):
         lw.learn(MAZE, 3, encoder=lambda batch: jnp.zeros((len(batch), 3)), **{**SMALL, "spare": 0, "steps": 2})

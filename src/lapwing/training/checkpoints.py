@@ -52,7 +52,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint, identity: dict[str, A
         "identity": identity,
         "versions": {name: version(name) for name in LIBRARIES},
         "steps": checkpoint.history[-1].steps,
-        "extra": [line.extra for line in checkpoint.history],
+        "by_seed": [line.by_seed for line in checkpoint.history],
         "seconds": checkpoint.seconds,
         "finished": checkpoint.finished,
     }
@@ -177,15 +177,15 @@ def _history_arrays(history: list[Report]) -> dict[str, NDArray[Any]]:
 
 
 def _history(arrays: dict[str, NDArray[Any]], record: dict[str, Any]) -> list[Report]:
-    steps, extra = arrays["history.step"], record["extra"]
-    if not len(steps) or len(steps) != len(extra):
+    steps, seen = arrays["history.step"], record["by_seed"]
+    if not len(steps) or len(steps) != len(seen):
         raise ValueError("its history is incomplete")
     return [
         Report(
             int(step),
             int(record["steps"]),
             Metrics(*(arrays[f"history.{name}"][number] for name in Metrics._fields)),
-            {str(name): float(value) for name, value in extra[number].items()},
+            [{str(name): float(value) for name, value in one.items()} for one in seen[number]],
         )
         for number, step in enumerate(steps)
     ]

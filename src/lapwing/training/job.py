@@ -20,7 +20,7 @@ from lapwing.encoders.registry import build_encoder, default_kind
 from lapwing.encoders.rotated import RotatedEncoder
 from lapwing.encoders.statistics import image_statistics, range_statistics
 from lapwing.errors import LapwingError
-from lapwing.health import RECORD
+from lapwing.health import RECORD, ProblemError
 from lapwing.objectives import AlloState, dual_eigenvalues, output_order, permuted
 from lapwing.objectives.base import Objective
 from lapwing.representation import LaplacianRepresentation
@@ -29,7 +29,7 @@ from lapwing.spectral.noise import sampling_angles
 from lapwing.spectral.operators import Operator, operator_from_trajectories
 from lapwing.training.answer import Reading, bootstrap_errors, read_forms, unresolved_angles, with_canonical_signs
 from lapwing.training.config import LearnConfig
-from lapwing.training.engine import Inspect, NetworkCollapsedError, spread_over_devices
+from lapwing.training.engine import Inspect, NetworkCollapsedError, UnreadableSeedError, spread_over_devices
 from lapwing.training.forms import Forms, Judge, PairJudge, TableJudge
 from lapwing.training.health import collapsed, refuse_unlearnable, training_problems
 from lapwing.training.step import Program, TrainState, make_program
@@ -106,21 +106,22 @@ class Job:
     def inspector(self, program: Program, watch: Watch | None) -> Inspect:
         """What is looked at after each chunk: how far every seed has converged, and what ``watch`` says of it."""
 
-        def inspect(state: TrainState) -> tuple[dict[str, float], bool]:
+        def inspect(state: TrainState) -> tuple[list[dict[str, float]], bool]:
             if not (self.config.stop_when_converged or watch is not None):
-                return {}, False
-            angles: list[float] = []
-            watched: list[dict[str, float]] = []
+                return [], False
+            by_seed: list[dict[str, float]] = []
             for number in range(len(self.seeds)):
                 own = self.one_seed(state, number)
                 encoder = program.encoder(own)
-                reading = self._read(*self._forms(encoder, own, quick=True))
-                angles.append(self._worst_angle(reading))
+                try:
+                    reading = self._read(*self._forms(encoder, own, quick=True))
+                except ProblemError as error:
+                    raise UnreadableSeedError(error.problem, number) from error
+                by_seed.append({"angle": self._worst_angle(reading)})
                 if watch is not None and len(reading.mu) >= self.config.dim:
-                    watched.append(watch(self._bare_model(encoder, reading)))
-            found = {"angle": max(angles)}
-            found |= {name: float(np.mean([seen[name] for seen in watched])) for name in (watched or [{}])[0]}
-            return found, self.config.stop_when_converged and max(angles) < CONVERGED_ANGLE
+                    by_seed[-1] |= watch(self._bare_model(encoder, reading))
+            converged = max(seen["angle"] for seen in by_seed) < CONVERGED_ANGLE
+            return by_seed, self.config.stop_when_converged and converged
 
         return inspect
 
