@@ -26,7 +26,7 @@ from lapwing.training.config import make_config
 from lapwing.training.engine import Report
 from lapwing.training.identity import data_digest, identity_of
 from lapwing.training.job import Job
-from lapwing.training.keeping import train
+from lapwing.training.keeping import refuse_other_files, train
 from lapwing.training.step import Metrics, TrainState
 
 SMALL: dict[str, Any] = {"dim": 2, "spare": 1, "hidden": (4,), "steps": 10, "log_every": 4}
@@ -45,7 +45,7 @@ def state(job: Job) -> TrainState:
 def at_step(state: TrainState, step: int) -> Checkpoint:
     numbers = np.array([0.1, 1.0 / 3.0], dtype=np.float32)
     metrics = Metrics(*[numbers] * 6, readings=np.ones((2, 3), dtype=np.float32) / 3)
-    history = [Report(done, 10, metrics, [{"angle": 1.0 / done}]) for done in range(4, step + 1, 4)]
+    history = [Report(done, 10, metrics, [{"angle": 1.0 / done}, {"angle": 0.5}]) for done in range(4, step + 1, 4)]
     return Checkpoint(state, history, 1.5, False)
 
 
@@ -60,7 +60,7 @@ def test_what_is_read_is_what_was_written_to_the_last_bit(job: Job, state: Train
         assert before[name].dtype == after[name].dtype
         np.testing.assert_array_equal(before[name], after[name])
     assert jax.tree.structure(read.state) == jax.tree.structure(written.state)
-    assert [line.extra for line in read.history] == [line.extra for line in written.history]
+    assert [line.by_seed for line in read.history] == [line.by_seed for line in written.history]
     assert [(line.step, line.steps) for line in read.history] == [(4, 10), (8, 10)]
     for name in Metrics._fields:
         np.testing.assert_array_equal(getattr(read.history[1].metrics, name), getattr(written.history[1].metrics, name))
@@ -123,8 +123,29 @@ def test_no_bit_of_a_checkpoint_can_change_unnoticed(job: Job, state: TrainState
 def test_without_a_sound_one_learning_begins_at_the_beginning(job: Job, state: TrainState, tmp_path: Path) -> None:
     assert newest_checkpoint(tmp_path / "nowhere", state, identity_of(job)) is None
     (tmp_path / f"step-0000000004-{'0' * 32}.safetensors").write_bytes(b"nothing")
-    with pytest.warns(lw.LapwingWarning, match="checksum is not the one in its name"):
+    with pytest.warns(lw.LapwingWarning, match="not the one in its name; it was the last, so learning begins"):
         assert newest_checkpoint(tmp_path, state, identity_of(job)) is None
+
+
+def test_damaged_ones_take_no_place_of_sound_ones(job: Job, state: TrainState, tmp_path: Path) -> None:
+    for path in two_checkpoints(tmp_path, job, state):
+        path.write_bytes(b"torn")
+    with pytest.warns(lw.LapwingWarning) as said:
+        assert newest_checkpoint(tmp_path, state, identity_of(job)) is None
+    ends = ("the one before it is used", "it was the last, so learning begins at the beginning")
+    assert [str(one.message).endswith(end) for one, end in zip(said, ends, strict=True)] == [True, True]
+    refuse_other_files(tmp_path)
+    again = write_checkpoint(tmp_path, at_step(state, 4), identity_of(job))
+    assert checkpoint_files(tmp_path) == [again]
+    assert len(list(tmp_path.glob("damaged-step-*"))) == 2
+
+
+def test_where_damaged_ones_cannot_be_moved_the_newest_is_kept_all_the_same(
+    job: Job, state: TrainState, tmp_path: Path
+) -> None:
+    for step in (8, 9):
+        (tmp_path / f"step-{step:010d}-{'0' * 32}.safetensors").write_bytes(b"torn")
+    assert write_checkpoint(tmp_path, at_step(state, 4), identity_of(job)).exists()
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import warnings
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from lapwing.training.step import Metrics, TrainState
 FORMAT = "lapwing-checkpoint"
 VERSION = 1
 KEPT = 2
+DAMAGED = "damaged-"
 MAX_BYTES = 8 << 30
 
 # What the bits of a run may depend on.
@@ -59,7 +61,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint, identity: dict[str, A
     header = {"format": FORMAT, "version": str(VERSION), "record": json.dumps(record)}
     content = save(arrays, metadata=header)
     path = write_bytes(folder / f"{_stem(checkpoint.history)}-{_digest(content)}.safetensors", content)
-    for old in checkpoint_files(folder)[KEPT:]:
+    for old in [one for one in checkpoint_files(folder) if one != path][KEPT - 1 :]:
         old.unlink(missing_ok=True)
     return path
 
@@ -77,11 +79,17 @@ def newest_checkpoint(folder: Path, template: TrainState, identity: dict[str, An
         template: a state of the learning that wants to go on; its names, shapes and types must be the checkpoint's.
         identity: of that learning; what differs is an error that names it.
     """
-    for path in checkpoint_files(folder):
+    found = checkpoint_files(folder)
+    for number, path in enumerate(found, start=1):
         try:
             return read_checkpoint(path, template, identity)
         except DamagedCheckpointError as error:
-            warnings.warn(f"{error}; the one before it is used", LapwingWarning, stacklevel=3)
+            last = "it was the last, so learning begins at the beginning"
+            then = "the one before it is used" if number < len(found) else last
+            warnings.warn(f"{error}; {then}", LapwingWarning, stacklevel=3)
+            # Out of the way: among the last two it would take the place of a sound one.
+            with suppress(OSError):
+                path.rename(path.with_name(f"{DAMAGED}{path.name}"))
     return None
 
 

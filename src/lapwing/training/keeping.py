@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lapwing.errors import LapwingError
 from lapwing.locks import locked
-from lapwing.training.checkpoints import Checkpoint, newest_checkpoint, write_checkpoint
+from lapwing.training.checkpoints import DAMAGED, Checkpoint, newest_checkpoint, write_checkpoint
 from lapwing.training.engine import Inspect, Report, run_program, spread_over_devices
 from lapwing.training.identity import identity_of
 from lapwing.training.interrupts import LearningInterruptedError, wishes_to_stop
@@ -69,7 +69,7 @@ def refuse_other_files(folder: Path) -> None:
     """An error if checkpoints would be mixed with somebody's other files."""
     if folder.exists() and not folder.is_dir():
         raise LapwingError(f"{folder} is a file; checkpoints need a folder")
-    foreign = [path.name for path in folder.glob("*") if not path.name.startswith((".", "step-"))]
+    foreign = [path.name for path in folder.glob("*") if not path.name.startswith((".", "step-", DAMAGED))]
     if foreign:
         raise LapwingError(f"{folder} holds other files ({foreign[0]}); give checkpoints a folder of their own")
 
