@@ -13,7 +13,7 @@ import pytest
 
 import lapwing as lw
 from lapwing import cli
-from lapwing.commands.learning import summary
+from lapwing.commands.learned import summary
 from lapwing.commands.pictures import component_numbers
 from lapwing.runs import write_run
 from lapwing.words.overview import example_of

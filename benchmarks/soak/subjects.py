@@ -68,6 +68,7 @@ SUBJECTS = (
     _on_the_command_line("sampled, one seed", "--preset", "paper", "--steps", "6000", "--log-every", "250"),
     _in_python("exact, three seeds", "exact"),
     _in_python("sampled, three seeds", "sampled"),
+    _on_the_command_line("exact, 3 seeds by command", "--seeds", "3", "--steps", "6000", "--log-every", "250"),
 )
 
 

@@ -1,6 +1,7 @@
 """A run directory: the representation, its spectrum and pictures, what it was made from, and how."""
 
 import platform
+import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
@@ -117,10 +118,28 @@ def write_run(
     written.append(save_figure(spectrum_figure(model), out / "spectrum.png"))
     if world is not None:
         written.append(save_figure(eigenvector_figure(model), out / "eigenvectors.png"))
+    # Left by an earlier run in this folder: it would speak of another model.
     for name in RUN_FILES - {path.name for path in written}:
-        # Left by an earlier run in this folder: it would speak of another model.
         (out / name).unlink(missing_ok=True)
+    for old in seed_folders(out):
+        clear_run(old)
     return written
+
+
+def seed_folders(folder: Path) -> list[Path]:
+    """The runs of several seeds that were learned together, in the order of their numbers; none of a single run."""
+    found = [path for path in folder.glob("seed-*") if re.fullmatch(r"seed-\d{1,10}", path.name)]
+    return sorted((path for path in found if (path / MANIFEST).is_file()), key=lambda path: int(path.name[5:]))
+
+
+def clear_run(folder: Path) -> None:
+    """Remove a run, if the folder holds one; anything else in it stays."""
+    if not (folder / MANIFEST).is_file():
+        return
+    for name in (MANIFEST, WEIGHTS, *RUN_FILES):
+        (folder / name).unlink(missing_ok=True)
+    if not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def spectrum_rows(model: LaplacianRepresentation) -> list[dict[str, Any]]:

@@ -130,7 +130,7 @@ def light_work(template: Path) -> Iterator[None]:
     """Training, studies and the doctor's own try take seconds and read no words: they are left out."""
     learned = lw.load(template / "learned")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lapwing.commands.learning.Learner.fit", lambda *_, **__: learned)
+        patch.setattr("lapwing.commands.learning.Learner.fit_many", lambda _, __, seeds, **___: [learned] * len(seeds))
         patch.setattr("lapwing.reproduction.carry_out", lambda *_, **__: None)
         patch.setattr("lapwing.doctor.tiny_run", lambda: {"solve_seconds": 0.0, "learn_seconds": 0.0, "cosine": 1.0})
         patch.delenv("LAPWING_LAYOUTS", raising=False)

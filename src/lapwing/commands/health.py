@@ -6,14 +6,17 @@ from lapwing.representation import LaplacianRepresentation
 UNTRUSTED = 3
 
 
-def show_problems(model: LaplacianRepresentation) -> None:
-    """Each problem of a result in a line, on standard error; whether it may be trusted at all comes first."""
+def show_problems(model: LaplacianRepresentation, which: str = "") -> None:
+    """Each problem of a result in a line, on standard error; whether it may be trusted at all comes first.
+
+    ``which`` stands before each line where there are several results.
+    """
     problems = model.problems()
     names = [problem.name for problem in problems if problem.untrusted]
     if names:
-        terminal.fail(f"this result must not be trusted: {', '.join(names)}")
+        terminal.fail(f"{which}this result must not be trusted: {', '.join(names)}")
     for problem in problems:
-        terminal.note(str(problem))
+        terminal.note(f"{which}{problem}")
 
 
 def exit_code(model: LaplacianRepresentation) -> int:

@@ -8,13 +8,14 @@ from lapwing import terminal
 from lapwing.errors import LapwingError
 from lapwing.model_files import MANIFEST
 from lapwing.representation import LaplacianRepresentation, load
+from lapwing.runs import seed_folders
 from lapwing.words.pictures import Plot, Report
 
 
 def run_report(words: Report) -> None:
     """Write the page of one run, or of several compared."""
     runs = _checked_runs(words.runs)
-    out = words.out or (runs[0] / "report.html" if len(runs) == 1 else Path("report.html"))
+    out = words.out or (words.runs[0] / "report.html" if len(words.runs) == 1 else Path("report.html"))
     if not out.is_dir() and out.suffix.lower() not in (".html", ".htm"):
         raise LapwingError(f"{out}: a report is an .html file")
     from lapwing.report import write_report
@@ -32,7 +33,7 @@ def run_plot(words: Plot) -> None:
     """Draw a figure for a paper."""
     runs = _checked_runs(words.runs)
     components = None if words.components is None else component_numbers(words.components)
-    out = words.out or (runs[0] if len(runs) == 1 else Path()) / f"{words.what}.pdf"
+    out = words.out or (words.runs[0] if len(words.runs) == 1 else Path()) / f"{words.what}.pdf"
     from lapwing.plots.papers import paper_figure, save_for_print
 
     with terminal.spinner("drawing"):
@@ -64,10 +65,11 @@ def component_numbers(text: str) -> list[int]:
     return list(dict.fromkeys(numbers))
 
 
-def _checked_runs(runs: Sequence[Path]) -> list[Path]:
-    """The folders, each of which holds a representation and is named once."""
-    if not runs:
+def _checked_runs(named: Sequence[Path]) -> list[Path]:
+    """The folders, each of which holds a representation and is named once; one of several seeds stands for all."""
+    if not named:
         raise LapwingError("say which run: the folder that `lapwing learn` or `lapwing solve` wrote")
+    runs = [run for one in named for run in seed_folders(one) or [one]]
     for run in runs:
         if not run.is_dir():
             raise LapwingError(f"there is no run folder {run}; `lapwing learn` and `lapwing solve` write them")
@@ -76,7 +78,7 @@ def _checked_runs(runs: Sequence[Path]) -> list[Path]:
     resolved = [run.resolve() for run in runs]
     if len(set(resolved)) < len(runs):
         raise LapwingError("the same run is named twice")
-    return list(runs)
+    return runs
 
 
 def _named_models(runs: Sequence[Path]) -> dict[str, LaplacianRepresentation]:

@@ -65,6 +65,8 @@ class Learn:
     """Make all of them, converged or not."""
     seed: int = 0
     """Of collection and of learning."""
+    seeds: int = 1
+    """How many seeds to learn in one program, from --seed on; of several, each is a run of its own in OUT/seed-N."""
     objective: Annotated[str | None, option("NAME", "allo")] = None
     """allo, ggdo, gdo or quadratic_penalty."""
     encoder: Annotated[str | None, option("NAME", "by the shape of observations")] = None
