@@ -90,6 +90,17 @@ def test_a_comparison_holds_every_run(page_of: PageOf, learned: Path, learned_ag
     assert "Where they differ" in text
 
 
+def test_runs_from_the_same_data_share_one_audit(page_of: PageOf, learned: Path, tmp_path: Path, solved: Path) -> None:
+    twin = Path(shutil.copytree(learned, tmp_path / "twin"))
+    text = page_of(learned, solved, twin).read_text(encoding="utf-8")
+    assert "<h3>learned, twin</h3>" in text
+    assert text.count("What is in the data") == 1
+    other = Path(shutil.copytree(learned, tmp_path / "other"))
+    record = json.loads((other / "audit.json").read_text())
+    (other / "audit.json").write_text(json.dumps(record | {"warnings": ["another data set"]}))
+    assert page_of(learned, solved, other).read_text(encoding="utf-8").count("What is in the data") == 2
+
+
 def test_a_large_world_stays_below_the_limit(tmp_path: Path) -> None:
     data = lw.collect("Rooms-64", steps=100_000, seed=0)
     # Counted, so that the exact components are beside it, and both are in the page.

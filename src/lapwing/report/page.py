@@ -63,6 +63,7 @@ def render(contents: Sequence[RunContent]) -> str:
             content=contents[0],
             definitions=list(dict.fromkeys(str(content.run.model.definition) for content in contents)),
             differing=_differing(contents),
+            data_sets=_data_sets(contents),
             figures=data["figures"],
             curve_titles=CURVE_TITLES,
             data=as_script(data),
@@ -132,6 +133,14 @@ def _compared_figures(contents: Sequence[RunContent]) -> dict[str, Any]:
         spectra = [(content.run.label, content.components) for content in members]
         figures[f"spectrum-{number}"] = spectra_figure(spectra, definition)
     return figures | compared_curves([content.run for content in contents])
+
+
+def _data_sets(contents: Sequence[RunContent]) -> list[tuple[str, int]]:
+    """Each data set once: the runs that were made from it, and the number of the first of them."""
+    members: dict[str, list[int]] = {}
+    for number, content in enumerate(contents):
+        members.setdefault(json.dumps(content.run.audit, sort_keys=True), []).append(number)
+    return [(", ".join(contents[i].run.label for i in runs), runs[0]) for runs in members.values()]
 
 
 def _differing(contents: Sequence[RunContent]) -> list[tuple[str, list[str]]]:
