@@ -48,7 +48,7 @@ def collect_killed(folder: Path, rng: random.Random) -> bool:
     process = collecting(20_000_000, 1)
     if not wait_until(process, lambda: len(list(folder.iterdir())) > 1):
         raise NotHitError
-    time.sleep(rng.uniform(0.0, 0.6))
+    time.sleep(rng.uniform(0.0, 0.3))
     process.kill()
     if finish(process)[0] == 0:
         raise NotHitError

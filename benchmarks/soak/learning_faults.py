@@ -86,10 +86,12 @@ def _told(number: signal.Signals) -> Callable[..., None]:
         code, said = finish(process)
         if code == 0:
             raise NotHitError
-        promise("stopping at the end of this chunk" in said, f"nothing was said of stopping: {said}")
-        if subject.says_how:
+        # Before and after learning itself a signal does what it does to any program.
+        if code != -number and subject.says_how:
             promise(code == 128 + number, f"the exit code was {code}")
             promise("go on with: lapwing learn --resume" in said, f"it did not say how to go on: {said}")
+        elif code != -number:
+            promise("stopping at the end of this chunk" in said, f"nothing was said of stopping: {said}")
         go_on(subject, folder)
 
     return fault
