@@ -18,6 +18,7 @@ from lapwing.spectral.certificates import DEGENERATE, NOT_CONVERGED, TRUSTED
 from lapwing.training.config import make_config
 from lapwing.training.engine import LearningDivergedError, Report, run_program
 from lapwing.training.job import Job
+from lapwing.training.reader import Reader
 
 SMALL: dict[str, Any] = {"hidden": (32, 32), "log_every": 100}
 
@@ -141,7 +142,7 @@ def equilibrium(maze: lw.Operator) -> tuple[lw.LaplacianRepresentation, np.ndarr
     job = Job(config, maze, [0], lw.allo(barrier=2.0, dual_rate=0.02), None)
     program, state = job.program()
     state, _ = run_program(program, state, job.batches.data, 6000, 6000)
-    return job.model(program.encoder(state), state, {"seed": 0}), np.asarray(state.objective.duals)
+    return Reader(job).model(program.encoder(state), state, {"seed": 0}), np.asarray(state.objective.duals)
 
 
 def test_at_the_equilibrium_of_allo_the_duals_are_minus_twice_the_eigenvalues(

@@ -18,8 +18,9 @@ from lapwing.representation import LaplacianRepresentation
 from lapwing.training.config import LearnConfig, make_config
 from lapwing.training.engine import LearningDivergedError, NetworkCollapsedError, Report, history_rows, one_seed_of
 from lapwing.training.health import diverged
-from lapwing.training.job import Data, Job, Watch
+from lapwing.training.job import Data, Job
 from lapwing.training.keeping import train
+from lapwing.training.reader import Reader, Watch
 from lapwing.training.step import Program, TrainState
 
 
@@ -93,7 +94,8 @@ class Learner:
         started = time.perf_counter()
         job = Job(self.config, data, seeds, self.objective, self.encoder)
         program, state = job.program()
-        inspect = job.inspector(program, None if truth is None else _cosine_to(truth))
+        reader = Reader(job)
+        inspect = reader.inspector(program, None if truth is None else _cosine_to(truth))
         folder = None if checkpoints is None else Path(checkpoints)
         prepared = time.perf_counter() - started
         try:
@@ -102,29 +104,31 @@ class Learner:
             # What cannot be read, or had collapsed before it diverged, leaves no model worth keeping.
             with suppress(ProblemError):
                 if error.history:
-                    error.models = self._models(job, program, error.state, error.history, time.perf_counter() - started)
+                    error.models = self._models(
+                        reader, program, error.state, error.history, time.perf_counter() - started
+                    )
             for number in error.seeds if error.models else []:
                 record = error.models[number].metadata[RECORD]
                 others = [one for one in record["problems"] if one["name"] != DIVERGED]
                 record["problems"] = [diverged(error.step).as_dict(), *others]
             raise
-        models = self._models(job, program, end.state, end.history, prepared + end.seconds)
+        models = self._models(reader, program, end.state, end.history, prepared + end.seconds)
         _warn_if_untrusted(models)
         return models
 
     def _models(
-        self, job: Job, program: Program, state: TrainState, history: list[Report], seconds: float
+        self, reader: Reader, program: Program, state: TrainState, history: list[Report], seconds: float
     ) -> list[LaplacianRepresentation]:
         """One representation per seed, from the state of the last report; a collapse is raised when all are made."""
         models: list[LaplacianRepresentation] = []
         collapse: NetworkCollapsedError | None = None
-        for number, seed in enumerate(job.seeds):
-            own = job.one_seed(state, number)
+        for number, seed in enumerate(reader.job.seeds):
+            own = reader.job.one_seed(state, number)
             metadata = {"preset": self.preset, "seed": seed, "seconds": seconds, "steps": history[-1].step}
             metadata["history"] = history_rows(history, number)
             multipliers = np.asarray(one_seed_of(history[-1].metrics, number).readings)
             try:
-                models.append(job.model(program.encoder(own), own, metadata, multipliers))
+                models.append(reader.model(program.encoder(own), own, metadata, multipliers))
             except NetworkCollapsedError as error:
                 models += error.models
                 collapse = collapse or error

@@ -19,6 +19,7 @@ from lapwing.training.answer import bootstrap_errors
 from lapwing.training.config import make_config
 from lapwing.training.forms import PairJudge, TableJudge
 from lapwing.training.job import Job
+from lapwing.training.reader import Reader
 from lapwing.training.step import TrainState
 
 OPERATOR = lw.operator("GridMaze-7")
@@ -76,13 +77,14 @@ def test_large_tables_are_sampled_from_data_and_sparse_from_an_operator(monkeypa
     sparse = job_of(OPERATOR)
     assert sparse.batches.kind == "exact"
     assert sparse.batches.gaps.weights is not None
-    assert isinstance(sparse.judge, TableJudge)
-    np.testing.assert_allclose(sparse.judge.gaps.weights, sparse.batches.gaps.weights)
+    judge = Reader(sparse).judge
+    assert isinstance(judge, TableJudge)
+    np.testing.assert_allclose(judge.gaps.weights, sparse.batches.gaps.weights)
 
 
 def test_the_judge_is_exact_where_there_is_a_table() -> None:
-    assert isinstance(job_of(MAZE, batches="sampled").judge, TableJudge)
-    assert isinstance(job_of(BOX).judge, PairJudge)
+    assert isinstance(Reader(job_of(MAZE, batches="sampled")).judge, TableJudge)
+    assert isinstance(Reader(job_of(BOX)).judge, PairJudge)
 
 
 def test_batches_that_the_data_cannot_give_are_refused() -> None:
@@ -130,11 +132,11 @@ def test_permuted_outputs_are_read_in_the_objectives_order() -> None:
     shuffled[:, order] = exact
     job = Job(make_config(dim=3, spare=0, encoder="table", refine="none", permute_every=5), OPERATOR, [0], None, None)
     state = table_state(shuffled, PermutedState(allo().init(3), jnp.asarray(order), jnp.zeros((), dtype=jnp.int32)))
-    model = job.model(TableEncoder(state.trained.values), state, {"seed": 0})
+    model = Reader(job).model(TableEncoder(state.trained.values), state, {"seed": 0})
     np.testing.assert_allclose(model.transform(OPERATOR.observations), exact, atol=1e-5)
     np.testing.assert_allclose(model.mu, truth.mu[:3], atol=1e-6)
     assert model.certificate().converged
-    plain = job.model(TableEncoder(state.trained.values), state._replace(objective=allo().init(3)), {"seed": 0})
+    plain = Reader(job).model(TableEncoder(state.trained.values), state._replace(objective=allo().init(3)), {"seed": 0})
     assert not plain.certificate().converged
 
 
@@ -144,7 +146,7 @@ def test_refining_does_not_care_about_the_order_of_outputs() -> None:
     job = Job(make_config(dim=3, spare=0, encoder="table", permute_every=5), OPERATOR, [0], None, None)
     for order in ([0, 1, 2], [1, 2, 0]):
         state = table_state(exact, PermutedState(allo().init(3), jnp.asarray(order), jnp.zeros((), dtype=jnp.int32)))
-        model = job.model(TableEncoder(state.trained.values), state, {"seed": 0})
+        model = Reader(job).model(TableEncoder(state.trained.values), state, {"seed": 0})
         np.testing.assert_allclose(model.transform(OPERATOR.observations), exact, atol=1e-4)
 
 
@@ -153,9 +155,9 @@ def test_dual_readings_know_whether_there_is_a_stop_gradient(stop_gradient: bool
     job = Job(make_config(dim=2, stop_gradient=stop_gradient), OPERATOR, [0], None, None)
     duals = AlloState(-jnp.diag(jnp.array([0.2, 0.6])), BarrierState(strong_float(1.0), strong_float(0.0)))
     state = table_state(np.zeros((11, 2)), duals)
-    assert job._readings(state)["dual"] == pytest.approx([0.2 * factor, 0.6 * factor])
+    assert Reader(job)._readings(state)["dual"] == pytest.approx([0.2 * factor, 0.6 * factor])
     wrapped = state._replace(objective=PermutedState(duals, jnp.arange(2), jnp.zeros((), dtype=jnp.int32)))
-    assert job._readings(wrapped)["dual"] == pytest.approx([0.2 * factor, 0.6 * factor])
+    assert Reader(job)._readings(wrapped)["dual"] == pytest.approx([0.2 * factor, 0.6 * factor])
 
 
 def test_a_table_over_data_that_missed_states_is_read_at_the_right_ones() -> None:
@@ -166,7 +168,7 @@ def test_a_table_over_data_that_missed_states_is_read_at_the_right_ones() -> Non
     job = Job(make_config(dim=3, spare=0, encoder="table"), data, [0], None, None)
     values = truth.encoder.values[:, :3]  # type: ignore[attr-defined]
     state = table_state(values, allo().init(3))
-    model = job.model(TableEncoder(state.trained.values), state, {"seed": 0})
+    model = Reader(job).model(TableEncoder(state.trained.values), state, {"seed": 0})
     np.testing.assert_allclose(model.transform(counted.observations), values, atol=1e-4)
     assert model.mu_errors is not None
     rows = truth.encoder.numbers_of(data.observations)  # type: ignore[attr-defined]
@@ -179,8 +181,9 @@ def test_a_collapsed_network_is_an_error_that_counts_what_is_left() -> None:
     job = Job(make_config(dim=3, spare=0, encoder="table"), OPERATOR, [0], None, None)
     state = table_state(np.ones((11, 3)), allo().init(3))
     with pytest.raises(LapwingError, match="collapsed to 1 independent components of the 3"):
-        job.model(TableEncoder(state.trained.values), state, {"seed": 0})
-    assert job._worst_angle(job._read(*job._forms(TableEncoder(state.trained.values), state))) == 1.0
+        Reader(job).model(TableEncoder(state.trained.values), state, {"seed": 0})
+    reader = Reader(job)
+    assert reader._worst_angle(reader._read(*reader._forms(TableEncoder(state.trained.values), state))) == 1.0
 
 
 def test_one_seed_is_cut_out_of_many() -> None:
