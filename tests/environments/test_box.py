@@ -112,6 +112,11 @@ def test_a_walk_that_all_but_forgets_everything_is_refused_in_finite_time() -> N
         BoxWorld((1.0,), 1.0 + 1e-10).exact_modes(3)
 
 
+def test_a_step_beyond_all_measure_is_refused() -> None:
+    with pytest.raises(LapwingError, match="beyond all measure"):
+        BoxWorld((2e-323,), 0.1)
+
+
 @pytest.mark.parametrize("sides", [(1e9,) * 4, (3e4, 1e9, 1e9)])
 def test_steps_so_short_that_all_modes_are_equal_are_refused_before_memory_is_full(sides: tuple[float, ...]) -> None:
     with pytest.raises(LapwingError, match="too close together"):

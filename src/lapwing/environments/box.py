@@ -60,6 +60,9 @@ class BoxWorld:
             raise LapwingError(f"a box has at most {MAX_DIMENSION} sides, got {sides.size}")
         if step is None or not (np.isfinite(step) and step > 0):
             raise LapwingError(f"the step of a box walk must be positive and finite, got {shown(self.step)}")
+        with np.errstate(over="ignore"):
+            if not np.isfinite(step / sides).all():
+                raise LapwingError(f"a step of {step:g} is beyond all measure in a box of sides {shown(self.sides)}")
         object.__setattr__(self, "sides", tuple(np.atleast_1d(sides).tolist()))
         object.__setattr__(self, "step", step)
 

@@ -165,7 +165,8 @@ def stationary_distribution(matrix: csr_array) -> NDArray[np.float64]:
     except RuntimeError:
         # A state that is left once in 1e17 steps is never left in float64, and there is nothing to divide by.
         raise LapwingError(_LOST_IN_ROUNDING) from None
-    weights /= weights.sum()
+    with np.errstate(all="ignore"):
+        weights /= weights.sum()
     if not weights.min() > np.finfo(np.float64).tiny:
         raise LapwingError(_LOST_IN_ROUNDING)
     return weights

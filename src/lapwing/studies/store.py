@@ -145,9 +145,10 @@ class RunStore:
         path = self.folder(run) / MANIFEST
         manifest = read_manifest(path, FORMAT, VERSION)
         told = manifest.get("run")
-        # Runs written before there were digests have none.
+        # Runs written before there were digests have none, and no checksums either.
         digest = manifest.pop("digest", None)
-        if digest is not None and digest != _digest(manifest):
+        known = digest is not None or "checksums" in manifest
+        if known and digest != _digest(manifest):
             raise LapwingError(f"{path} is damaged: it was changed after it was written; the run must be made again")
         order = json.loads(json.dumps(run.order()))
         if not isinstance(told, dict) or {name: told.get(name) for name in order} != order:
