@@ -242,3 +242,58 @@ def test_learning_that_cannot_begin_leaves_no_trace(run: Any) -> None:
     ):
         assert run(words).code == 1
         assert not Path("run").exists()
+
+
+def test_an_order_cannot_have_the_parser_write_a_file(run: Any) -> None:
+    words = ["lapwing", "--tyro-write-completion", "bash", "written"]
+    for order in (words, ["lapwing", "learn", *words[1:]], ["lapwing", "learn", "GridMaze-7", *words[1:]]):
+        write_order(Path("evil"), Order(["lapwing", "learn"], order))
+        assert "is damaged" in run("learn --resume evil").err
+        assert not Path("written").exists()
+
+
+def test_a_run_in_a_folder_named_after_its_world_goes_on(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("GridMaze-7").mkdir()
+    interrupted(run, monkeypatch, "GridMaze-7")
+    assert run("learn --resume GridMaze-7").code == 0
+
+
+def test_only_what_an_order_made_is_forgotten_with_it(run: Any) -> None:
+    for name in (CHECKPOINTS, "experience"):
+        (Path("run") / name).mkdir(parents=True)
+        (Path("run") / name / "notes.txt").write_text("mine")
+    write_order(Path("run"), Order(["lapwing", "learn", "GridMaze-7"], ["lapwing", "learn", "GridMaze-7"], "finished"))
+    (Path("run") / CHECKPOINTS / "step-1.safetensors").write_bytes(b"ours")
+    assert run("solve GridMaze-7 --dim 3 --out run").code == 0
+    left = sorted(str(path.relative_to("run")) for path in Path("run").glob("*/*"))
+    assert left == [f"{CHECKPOINTS}/notes.txt", "experience/notes.txt"]
+
+
+def test_half_written_files_of_a_kill_are_swept_away(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted(run, monkeypatch)
+    for name in (".model.next.safetensors.abcd_123", ".curves.png.abcd_123"):
+        (Path("run") / name).write_bytes(b"half")
+    (Path("run") / ".mine").write_bytes(b"mine")
+    assert run("learn --resume run").code == 0
+    assert sorted(path.name for path in Path("run").glob(".*")) in ([".lock", ".mine"], [".mine"])
+
+
+def test_a_termination_before_learning_begins_leaves_no_trace() -> None:
+    words = f"{sys.executable} -m lapwing.cli learn Rooms-64 --data-steps 400000000 --out run"
+    process = subprocess.Popen(shlex.split(words), stderr=subprocess.PIPE, text=True)
+    while not Path("run/order.json").exists() and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 143
+    assert said.startswith("lapwing: interrupted")
+    assert not Path("run").exists()
+
+
+def test_a_finished_run_that_was_saved_over_is_shown_all_the_same(run: Any) -> None:
+    import lapwing as lw
+
+    assert run(f"{LEARN} --out run").code == 0
+    lw.solve("GridMaze-7", 3).save("run")
+    result = run("learn --resume run")
+    assert (result.code, "Traceback" in result.err) == (0, False)

@@ -101,6 +101,18 @@ def test_a_kill_is_gone_on_from_to_the_same_bits_of_every_seed(
             assert kept.read_bytes() == wanted.read_bytes()
 
 
+def test_runs_of_other_commands_are_not_cleared(learned: Path, run: Any) -> None:
+    """Neither one with an order of its own, nor what a link leads to, nor a number that was not asked for."""
+    assert run("learn GridMaze-7 --exact --dim 3 --steps 20 --no-report --out run/seed-4").code == 0
+    shutil.rmtree("run/seed-5")
+    assert run("solve GridMaze-7 --dim 3 --out precious").code == 0
+    Path("run/seed-5").symlink_to(Path("precious").resolve())
+    assert run("solve GridMaze-7 --dim 3 --out run/seed-7").code == 0
+    assert run("learn GridMaze-7 --exact --dim 3 --steps 20 --no-report --out run").code == 0
+    for name in ("run", "run/seed-4", "run/seed-7", "precious"):
+        assert lw.load(name).dim == 3
+
+
 def test_fewer_seeds_in_the_same_folder_leave_nothing_of_the_others(learned: Path, run: Any) -> None:
     (learned / "seed-4" / "thesis.txt").write_text("mine")
     assert run("learn GridMaze-7 --exact --dim 3 --steps 20 --no-report --out run").code == 0

@@ -8,6 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
+import jax
+import numpy as np
 import pytest
 
 import lapwing as lw
@@ -99,6 +102,43 @@ def test_bits_tell_learning_with_another_seed_apart() -> None:
 def test_what_has_ended_gives_its_model_again_without_a_step(data: lw.Trajectories, tmp_path: Path) -> None:
     first = bits(learned(data, "exact", 1, tmp_path / "checkpoints"))
     assert bits(learned(data, "exact", 1, tmp_path / "checkpoints", killed_at=10)) == first
+
+
+class Net(eqx.Module):
+    """A network of one's own."""
+
+    inner: eqx.nn.MLP
+
+    def __init__(self, seed: int, width: int, activation: Any) -> None:
+        self.inner = eqx.nn.MLP(2, 5, width, 1, activation=activation, key=jax.random.key(seed))
+
+    def __call__(self, batch: jax.Array) -> jax.Array:
+        return jax.vmap(self.inner)(batch)
+
+
+GIVEN: dict[str, tuple[Any, list[Any]]] = {
+    "objective": (lw.allo(barrier=2.0), [lw.allo(barrier=9.0), lw.ggdo(barrier=2.0)]),
+    "encoder": (
+        Net(0, 16, jax.nn.relu),
+        [Net(1, 16, jax.nn.relu), Net(0, 16, jax.nn.tanh), Net(0, 32, jax.nn.relu)],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", list(GIVEN))
+def test_an_objective_or_a_network_that_is_given_belongs_to_the_learning(tmp_path: Path, what: str) -> None:
+    data = lw.operator("GridMaze-7")
+    options: dict[str, Any] = {"dim": 3, "spare": 2, "steps": 20, "log_every": 10, "checkpoints": tmp_path}
+    options |= {} if what == "encoder" else {"hidden": (8,)}
+    given, others = GIVEN[what]
+    model = lw.learn(data, **options, **{what: given})
+    names = sorted(path.name for path in tmp_path.iterdir())
+    for other in others:
+        with pytest.raises(lw.LapwingError, match="the objective or network that was given computes something else"):
+            lw.learn(data, **options, **{what: other})
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    again = lw.learn(data, **options, **{what: given})
+    np.testing.assert_array_equal(again.mu, model.mu)
 
 
 def test_an_early_stop_is_not_forgotten(tmp_path: Path) -> None:

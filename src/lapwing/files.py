@@ -121,8 +121,9 @@ class ArrayAppender:
         """Open the file and reserve its header."""
         self.path, self.dtype, self.row_shape = path, np.dtype(dtype), row_shape
         self.rows, self._crc = 0, 0
-        self._stream = path.open("wb")
-        self._write_header()
+        with self._writing():
+            self._stream = path.open("wb")
+            self._write_header()
 
     @property
     def checksum(self) -> int:
@@ -136,21 +137,31 @@ class ArrayAppender:
                 f"observations changed from {self.dtype} {self.row_shape} to {rows.dtype} {rows.shape[1:]} on the way"
             )
         block = np.ascontiguousarray(rows)
-        self._stream.write(block.reshape(-1).view(np.uint8).data)
+        with self._writing():
+            self._stream.write(block.reshape(-1).view(np.uint8).data)
         self._crc = crc32_of_bytes(block, self._crc)
         self.rows += len(block)
 
     def close(self) -> None:
         """Write the final number of rows into the header and close."""
-        self._stream.seek(0)
-        self._write_header()
-        self._stream.flush()
-        os.fsync(self._stream.fileno())
-        self._stream.close()
+        with self._writing():
+            self._stream.seek(0)
+            self._write_header()
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
+            self._stream.close()
 
     def abandon(self) -> None:
         """Close the file as it is, for a write that failed."""
-        self._stream.close()
+        with suppress(OSError):  # what is left in the buffer has no room either
+            self._stream.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise CannotWriteError(_cannot_write(self.path, error)) from error
 
     def _write_header(self) -> None:
         # NumPy pads the header so that the first axis may grow in place (GROWTH_AXIS_MAX_DIGITS).

@@ -175,7 +175,7 @@ def _too_few_data(certificate: Certificate, metadata: dict[str, Any]) -> Problem
     more = "collect more data"
     if room <= 0:
         more = "" if fewer else more
-    elif isinstance(transitions, int) and most < 1.0:
+    elif type(transitions) is int and transitions > 0 and most < 1.0:
         wanted = _two_digits(transitions * max(most**2 / room, 1.0))
         more = f"collect about {wanted:,} transitions in place of {transitions:,}"
     return Problem(TOO_FEW_DATA, flagged, words, ", or ".join(part for part in (more, fewer) if part))
@@ -208,9 +208,9 @@ def _having(certificate: Certificate, verdict: str) -> tuple[int, ...]:
 
 
 def _numbers(given: Any, count: int) -> list[float]:
-    """So many finite numbers from a file, zeros where there are none."""
+    """So many sines from a file, zeros where there are none."""
     usable = isinstance(given, list) and len(given) >= count and all(isinstance(one, (int, float)) for one in given)
-    return [float(one) for one in given[:count]] if usable else [0.0] * count
+    return [min(max(float(one), 0.0), 1.0) for one in given[:count]] if usable else [0.0] * count
 
 
 def _two_digits(number: float) -> int:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -33,10 +33,11 @@ def locked(folder: Path) -> Iterator[None]:
         yield
     except BaseException:
         if new and folder.is_dir() and [path.name for path in folder.iterdir()] == [LOCK]:
-            # Nothing came of it, so nothing is left.
-            (folder / LOCK).unlink()
-            for place in new:
-                place.rmdir()
+            # Nothing came of it, so nothing is left, unless somebody has put something there meanwhile.
+            with suppress(OSError):
+                (folder / LOCK).unlink()
+                for place in new:
+                    place.rmdir()
         raise
     finally:
         lock.release()

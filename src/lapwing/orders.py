@@ -1,6 +1,6 @@
 """What a run folder was asked for, kept from before the first step until the end, so that it can go on."""
 
-import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +13,11 @@ VERSION = 1
 ORDER = "order.json"
 CHECKPOINTS = "checkpoints"
 EXPERIENCE = "experience"
+# What a run keeps in these folders until it has ended.
+OURS = {
+    CHECKPOINTS: ("step-*", "damaged-step-*", ".step-*", ".lock"),
+    EXPERIENCE: ("*.npy", "trajectories.json", ".*.npy.*", ".lock"),
+}
 UNDER_WAY, FINISHED = "under way", "finished"
 
 
@@ -56,11 +61,17 @@ def refuse_unfinished(folder: Path) -> None:
 
 
 def forget_order(folder: Path) -> None:
-    """Remove the order and what only it needed."""
-    (folder / ORDER).unlink(missing_ok=True)
-    for name in (CHECKPOINTS, EXPERIENCE):
-        if (folder / name).is_dir():
-            shutil.rmtree(folder / name)
+    """Remove the order and what only it needed; where there is none, or somebody else's files, they stay."""
+    if not (folder / ORDER).exists():
+        return
+    (folder / ORDER).unlink()
+    for name, ours in OURS.items():
+        place = folder / name
+        if place.is_dir() and not place.is_symlink():
+            for path in [path for pattern in ours for path in place.glob(pattern) if path.is_file()]:
+                path.unlink()
+            with suppress(OSError):  # there is more in it
+                place.rmdir()
 
 
 def _is_words(value: object) -> bool:

@@ -1,7 +1,7 @@
 """One call per table, figure and theorem of the paper: plan, run what is missing, write the page from files alone."""
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -120,12 +120,27 @@ def reproduce(
         if rebuild:
             raise LapwingError(f"{store.root} holds no finished run of {name}; leave --rebuild out to make them")
         return Reproduction(plan, [], failed, results, [])
-    done = Reproduction(plan, artefact.table(plan, results), failed, results, [])
+    with _numbers_that_make_tables(store):
+        done = Reproduction(plan, artefact.table(plan, results), failed, results, [])
     try:
         files = _write(artefact, done, runs, store, Path(pages or Path(out) / name), request.command(name))
     except LapwingError as error:
         raise PageNotWrittenError(str(error), done) from error
     return replace(done, files=files)
+
+
+@contextmanager
+def _numbers_that_make_tables(store: RunStore) -> Iterator[None]:
+    """An error in words where runs were changed by hand to hold something else than their task writes."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        if isinstance(error, LapwingError):
+            raise
+        raise LapwingError(
+            f"a run in {store.root} holds numbers that make no table ({type(error).__name__}: {error}); "
+            "it is damaged, or of another version: move the runs away and make them again"
+        ) from error
 
 
 def _plan(artefact: Artefact, request: Request) -> Plan:
@@ -145,7 +160,9 @@ def _write(
     plan, name = done.plan, done.plan.spec.name
     written: list[Path] = []
     figures = []
-    for picture in artefact.pictures(plan, done.results):
+    with _numbers_that_make_tables(store):
+        pictures = list(artefact.pictures(plan, done.results))
+    for picture in pictures:
         figure = picture_figure(picture)
         stem = f"{name}-{picture.name}" if picture.name != name else name
         written += [save_figure(figure, folder / f"{stem}.{kind}") for kind in ("png", "pdf")]
@@ -173,8 +190,9 @@ def _page(done: Reproduction, runs: list[Run], figures: list[tuple[str, str]], s
     lines = [
         f"# {plan.title}",
         "",
-        f"{spec.paper + ' of the paper' if spec.paper else 'A study of our own'}. Made with `{command}` on {when}: "
-        f"{counted}, {seconds / 60:.1f} minutes of one core in all ({', '.join(made)}).",
+        f"{spec.paper + ' of the paper' if spec.paper else 'A study of our own'}. Made with `{command}` on "
+        f"{markdown_text(when)}: {counted}, {seconds / 60:.1f} minutes of one core in all "
+        f"({markdown_text(', '.join(made))}).",
         "",
     ]
     for table in done.tables:

@@ -4,6 +4,7 @@ import platform
 import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,8 +22,8 @@ from lapwing.evaluation.score import Score
 from lapwing.exact import solve
 from lapwing.files import write_array, write_csv, write_json
 from lapwing.locks import LOCK
-from lapwing.model_files import FORMAT, MANIFEST, VERSION, WEIGHTS
-from lapwing.orders import read_order
+from lapwing.model_files import FORMAT, MANIFEST, NEXT_WEIGHTS, VERSION, WEIGHTS
+from lapwing.orders import ORDER, read_order
 from lapwing.plots.curves import curves_figure
 from lapwing.plots.figures import eigenvector_figure, save_figure, spectrum_figure
 from lapwing.reading import read_manifest
@@ -121,8 +122,6 @@ def write_run(
     # Left by an earlier run in this folder: it would speak of another model.
     for name in RUN_FILES - {path.name for path in written}:
         (out / name).unlink(missing_ok=True)
-    for old in seed_folders(out):
-        clear_run(old)
     return written
 
 
@@ -132,13 +131,21 @@ def seed_folders(folder: Path) -> list[Path]:
     return sorted((path for path in found if (path / MANIFEST).is_file()), key=lambda path: int(path.name[5:]))
 
 
+def sweep(folder: Path) -> None:
+    """Remove what a process that was killed while it wrote a run left half-written; the folder must be locked."""
+    for name in (MANIFEST, WEIGHTS, NEXT_WEIGHTS, ORDER, *RUN_FILES):
+        for place in (folder, *seed_folders(folder)):
+            for temporary in place.glob(f".{name}.????????"):
+                temporary.unlink(missing_ok=True)
+
+
 def clear_run(folder: Path) -> None:
-    """Remove a run, if the folder holds one; anything else in it stays."""
+    """Remove the files of a run, if the folder holds one; anything else in it stays."""
     if not (folder / MANIFEST).is_file():
         return
     for name in (MANIFEST, WEIGHTS, *RUN_FILES):
         (folder / name).unlink(missing_ok=True)
-    if not any(folder.iterdir()):
+    with suppress(OSError):  # there is more in it
         folder.rmdir()
 
 

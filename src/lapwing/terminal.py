@@ -97,7 +97,7 @@ def progress_bar(label: str, every: float | None = None) -> Iterator[Callable[..
 
     Where nobody watches it is silent, or prints a line ``every`` so many seconds, for the log of a long study.
     """
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     bar = Progress(*columns, console=console, transient=True)
     task = bar.add_task(label, total=None)
@@ -130,13 +130,13 @@ def live_table(
         return
     rows: list[list[str]] = []
     reports: list[tuple[float, int]] = [(clock(), 0)]
-    waiting = Spinner("dots", Text(f"{label}: making ready"))
+    waiting = Spinner("dots", Text(harmless(f"{label}: making ready")))
     with Live(waiting, console=console, transient=True, refresh_per_second=8) as live:
 
         def update(done: int, total: int, cells: Sequence[str]) -> None:
             reports.append((clock(), done))
             rows.append([*cells, _duration(seconds_left(reports, total))])
-            table = Table(title=label, title_justify="left", title_style="bold", header_style="bold")
+            table = Table(title=Text(harmless(label)), title_justify="left", title_style="bold", header_style="bold")
             for name in (*columns, "left at most"):
                 table.add_column(name, justify="right", no_wrap=True)
             for row in rows[-LIVE_ROWS:]:
@@ -163,8 +163,8 @@ def seconds_left(reports: Sequence[tuple[float, int]], total: int) -> float:
 @contextmanager
 def spinner(label: str) -> Iterator[Callable[[str], None]]:
     """A spinner on standard error for work whose length is not known; called with what is being done now."""
-    with Console(stderr=True).status(label) as status:
-        yield lambda stage: status.update(f"{label}: {stage}")
+    with Console(stderr=True).status(Text(harmless(label))) as status:
+        yield lambda stage: status.update(Text(harmless(f"{label}: {stage}")))
 
 
 def small_picture(layout: Layout, width: int = 64) -> str:

@@ -193,6 +193,9 @@ def forged(path: Path, arrays: dict[str, Any] | None = None, header: dict[str, s
         ({}, {"record": "[" * 100_000}, "cannot be read"),
         ({}, {"record": "[1]"}, "holds no record"),
         ({}, {"record": "{}"}, "another learning"),
+        ({"history.readings": np.zeros((1, 2, 2), dtype=np.float32)}, {}, "readings of its history is float32"),
+        ({"history.loss": np.zeros((1, 0), dtype=np.float32)}, {}, "loss of its history is float32"),
+        ({"history.loss": np.zeros((1, 2))}, {}, "loss of its history is float64"),
     ],
 )
 def test_a_forged_checkpoint_is_a_clear_error(
@@ -200,7 +203,31 @@ def test_a_forged_checkpoint_is_a_clear_error(
 ) -> None:
     path = forged(write_checkpoint(tmp_path, at_step(state, 4), identity_of(job)), arrays, header)
     with pytest.raises(lw.LapwingError, match=complaint):
-        read_checkpoint(path, state, identity_of(job))
+        read_checkpoint(path, state, identity_of(job), at_step(state, 4).history[0].metrics)
+
+
+@pytest.mark.parametrize("change", [{"steps": float("inf")}, {"seconds": 10**400}, {"by_seed": [[{"angle": 10**400}]]}])
+def test_numbers_that_no_checkpoint_has_are_a_clear_error(
+    job: Job, state: TrainState, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    path = write_checkpoint(tmp_path, at_step(state, 4), identity_of(job))
+    with safe_open(path, framework="numpy") as opened:
+        record = {**json.loads(opened.metadata()["record"]), **change}
+    with pytest.raises(DamagedCheckpointError, match="lacks or garbles a part"):
+        read_checkpoint(forged(path, header={"record": json.dumps(record)}), state, identity_of(job))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_pipe_or_a_device_under_the_name_of_a_checkpoint_is_not_waited_for(
+    job: Job, state: TrainState, tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / f"step-0000000300-{'0' * 32}.safetensors"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    with pytest.warns(lw.LapwingWarning, match="it is a pipe or a device"):
+        assert newest_checkpoint(tmp_path, state, identity_of(job)) is None
 
 
 def test_another_version_of_a_library_is_said_aloud(job: Job, state: TrainState, tmp_path: Path) -> None:
@@ -212,14 +239,13 @@ def test_another_version_of_a_library_is_said_aloud(job: Job, state: TrainState,
         read_checkpoint(forged(path, header={"record": json.dumps(record)}), state, identity_of(job))
 
 
-def test_a_digest_tells_data_apart_and_large_data_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_digest_tells_data_apart_and_reads_large_data_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = (lw.collect("GridMaze-7", steps=1000, seed=seed) for seed in (0, 1))
     assert data_digest(first) == data_digest(lw.collect("GridMaze-7", steps=1000, seed=0))
     digests = [data_digest(source) for source in (first, second, lw.operator("GridMaze-7"), lw.operator("GridMaze-9"))]
     assert len(set(digests)) == 4
-    monkeypatch.setattr("lapwing.training.identity.MAX_READ_BYTES", 100)
-    assert data_digest(first) != digests[0]
-    assert data_digest(first) != data_digest(second)
+    monkeypatch.setattr("lapwing.training.identity.BLOCK_BYTES", 100)
+    assert [data_digest(first), data_digest(second)] == digests[:2]
 
 
 def test_a_full_disk_is_a_clear_error_and_leaves_the_last_good_checkpoint(

@@ -11,8 +11,9 @@ from lapwing import terminal
 from lapwing.commands.health import exit_code, show_problems
 from lapwing.commands.representations import print_spectrum, run_facts
 from lapwing.evaluation.score import Score, counting_score, score
+from lapwing.records import is_number
 from lapwing.representation import LaplacianRepresentation, load
-from lapwing.runs import clear_run, seed_folders, write_run
+from lapwing.runs import write_run
 from lapwing.spectral.operators import Operator
 from lapwing.trajectories.container import Trajectories
 from lapwing.words.representations import Learn
@@ -48,7 +49,7 @@ def write_results(
     data: Trajectories | Operator,
     truth: LaplacianRepresentation | None,
 ) -> list[Result]:
-    """Write every run and the page that shows them; what an earlier command left in the folder goes."""
+    """Write every run and the page that shows them."""
     counted = {}
     if truth is not None and isinstance(data, Trajectories) and data.has_table:
         counted[COUNTED] = counting_score(data, truth)
@@ -57,9 +58,6 @@ def write_results(
         scores = {} if truth is None else {LEARNED: score(model, truth), **counted}
         files = write_run(model, folder, data=data, scores=scores, command=spelled(words))
         results.append(Result(model, folder, scores, files))
-    if len(results) > 1:
-        for old in {out, *seed_folders(out)} - {result.folder for result in results}:
-            clear_run(old)
     if not words.no_report:
         from lapwing.report import write_report
 
@@ -94,7 +92,7 @@ def show_results(words: Learn, label: str, out: Path, results: Sequence[Result],
     for written in (results[0].files if len(results) == 1 else [*runs, *page]) if new else []:
         print(f"wrote {written}")
     for result in results:
-        show_problems(result.model, "" if len(results) == 1 else f"seed {result.model.metadata['seed']}: ")
+        show_problems(result.model, "" if len(results) == 1 else f"seed {_number(result.model, 'seed', '')}: ")
     return code
 
 
@@ -102,8 +100,8 @@ def summary(model: LaplacianRepresentation, scores: dict[str, Score]) -> tuple[l
     """Columns and rows of the table at the end: similarities where there is a truth, effort, and verdicts counted."""
     of_learned = {
         "expected cosine": f"{model.certificate().expected_cosine:.4f}",
-        "steps": f"{model.metadata['steps']:,}",
-        "seconds": f"{model.metadata['seconds']:.1f}",
+        "steps": _number(model, "steps", ","),
+        "seconds": _number(model, "seconds", ".1f"),
         "verdicts": _verdicts(model),
     }
     of_each = zip(*(_score_cells(found) for found in scores.values()), strict=True)
@@ -121,7 +119,8 @@ def seeds_summary(results: Sequence[Result]) -> tuple[list[str], list[list[str]]
     for model, _, scores, _ in results:
         cells = _score_cells(scores[LEARNED]) if scored else []
         expected = f"{model.certificate().expected_cosine:.4f}"
-        rows.append([str(model.metadata["seed"]), *cells, expected, f"{model.metadata['steps']:,}", _verdicts(model)])
+        seed, steps = _number(model, "seed", ""), _number(model, "steps", ",")
+        rows.append([seed, *cells, expected, steps, _verdicts(model)])
     if not scored:
         return columns, rows
     found = [result.scores[LEARNED] for result in results]
@@ -142,6 +141,12 @@ def _score_cells(found: Score) -> list[str]:
 
 def _cells(cosine: float, subspace_cosine: float, error: float) -> list[str]:
     return [f"{cosine:.4f}", f"{subspace_cosine:.4f}", f"{error:.2%}"]
+
+
+def _number(model: LaplacianRepresentation, name: str, form: str) -> str:
+    """A number of the metadata, which may come from a file and lack or garble it."""
+    found = model.metadata.get(name)
+    return format(found, form) if is_number(found) else "-"
 
 
 def _verdicts(model: LaplacianRepresentation) -> str:

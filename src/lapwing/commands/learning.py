@@ -24,6 +24,7 @@ from lapwing.sinks import SINKS, make_sink
 from lapwing.spectral.operators import Operator
 from lapwing.training.config import LearnConfig
 from lapwing.training.engine import LearningDivergedError, NetworkCollapsedError, Report
+from lapwing.training.interrupts import termination_as_interrupt
 from lapwing.trajectories.collect import collect
 from lapwing.trajectories.container import MANIFEST as DATA_MANIFEST
 from lapwing.trajectories.container import Trajectories
@@ -50,7 +51,7 @@ def run_learn(words: Learn) -> int:
     refuse_foreign(out, besides=SINKS)
     # Before any work: an option that is wrong or a package that is missing is better known at once.
     learner = Learner(words.preset, **_learning_options(words))
-    with locked(out), under_order(words, out, order):
+    with termination_as_interrupt(), locked(out), under_order(words, out, order):
         return _learn_and_write(words, learner, out)
 
 

@@ -9,11 +9,13 @@ from io import StringIO
 from pathlib import Path
 
 from lapwing.cli import parse
+from lapwing.commands.learned import folders_of
 from lapwing.commands.words import GYMNASIUM_PREFIX
 from lapwing.environments.registry import LAYOUTS_VARIABLE
 from lapwing.errors import CannotWriteError, LapwingError
 from lapwing.orders import (
     FINISHED,
+    ORDER,
     Order,
     forget_order,
     has_progress,
@@ -21,7 +23,9 @@ from lapwing.orders import (
     refuse_unfinished,
     write_order,
 )
+from lapwing.runs import clear_run, sweep
 from lapwing.training.interrupts import LearningInterruptedError
+from lapwing.trajectories.container import MANIFEST as DATA_MANIFEST
 from lapwing.words.representations import Learn
 from lapwing.words.spelling import spelled
 
@@ -44,6 +48,8 @@ def resumed(words: Learn) -> tuple[Learn, Order]:
 def under_order(words: Learn, out: Path, going_on: Order | None) -> Iterator[None]:
     """Keep the order of a run while it is carried out; without a trace where it came to nothing."""
     order = going_on or Order(spelled(words), spelled(_lasting(words)))
+    sweep(out)
+    earlier = _earlier_runs(out)
     if going_on is None:
         if not words.again:
             refuse_unfinished(out)
@@ -57,7 +63,22 @@ def under_order(words: Learn, out: Path, going_on: Order | None) -> Iterator[Non
         elif isinstance(error, (KeyboardInterrupt, CannotWriteError)):
             error.args = (f"{_reached(error)}; go on with: lapwing learn --resume {shlex.quote(str(out))}",)
         raise
+    for old in earlier - set(folders_of(words, out)):
+        clear_run(old)
     write_order(out, order._replace(status=FINISHED))
+
+
+def _earlier_runs(out: Path) -> set[Path]:
+    """Runs that an earlier command left here, and that the next one replaces: the folder's own and its seeds'.
+
+    Only those that its order tells of: other folders of such a name, or links in their place, belong to somebody else.
+    """
+    try:
+        order = read_order(out)
+        seeds = [] if order is None else folders_of(_parsed(out, order), out)
+    except LapwingError:
+        seeds = []
+    return {out, *(folder for folder in seeds if not (folder.is_symlink() or (folder / ORDER).exists()))}
 
 
 def _reached(error: KeyboardInterrupt | CannotWriteError) -> str:
@@ -75,6 +96,10 @@ def _refuse_more_words(words: Learn) -> None:
 
 def _parsed(folder: Path, order: Order) -> Learn:
     damaged = LapwingError(f"the order in {folder} is damaged: its words make no `lapwing learn`; begin the run again")
+    # A parser has options of its own, which write files: only those that an order can have been written with are read.
+    known = {f"--{field.name.replace('_', '-')}" for field in fields(Learn)}
+    if order.words[:2] != ["lapwing", "learn"] or {word for word in order.words if word.startswith("--")} - known:
+        raise damaged
     try:
         with redirect_stderr(StringIO()), redirect_stdout(StringIO()):
             original = parse(order.words[1:])
@@ -93,7 +118,10 @@ def _parsed(folder: Path, order: Order) -> Learn:
 
 def _lasting(words: Learn) -> Learn:
     """The same words with paths that hold wherever the run is resumed from, and without what only matters once."""
-    source = str(Path(words.source).resolve()) if Path(words.source).exists() else words.source
+    # A folder of a world's name, such as the run itself, does not make the world a path.
+    path = Path(words.source)
+    is_path = (path / DATA_MANIFEST).is_file() or (path.suffix == ".txt" and path.is_file())
+    source = str(path.resolve()) if is_path else words.source
     named = words.layouts or os.environ.get(LAYOUTS_VARIABLE)
     layouts = None if named is None else Path(named).resolve()
     return replace(words, source=source, layouts=layouts, out=None, again=False, json=False)

@@ -1,10 +1,6 @@
 """Studies: ``lapwing reproduce``."""
 
 import shlex
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from lapwing import terminal
 from lapwing.cli import Reproduce
@@ -12,8 +8,10 @@ from lapwing.errors import LapwingError
 from lapwing.experiments.registry import ARTEFACTS
 from lapwing.reproduction import PageNotWrittenError, Reproduction, reproduce
 from lapwing.studies.study import Progress
+from lapwing.training.interrupts import termination_as_interrupt
 
 SECONDS_BETWEEN_LINES = 30.0
+TERMINATED = "terminated; nothing was left half-written, and the same words go on with a study"
 
 
 def run_reproduce(words: Reproduce) -> None:
@@ -26,7 +24,10 @@ def run_reproduce(words: Reproduce) -> None:
     if words.quick and words.full:
         raise LapwingError("--quick and --full cannot both be had; leave one out")
     problem = ""
-    with _ended_in_words(), terminal.progress_bar(words.name, every=SECONDS_BETWEEN_LINES) as progress:
+    with (
+        termination_as_interrupt(TERMINATED),
+        terminal.progress_bar(words.name, every=SECONDS_BETWEEN_LINES) as progress,
+    ):
         try:
             done = reproduce(
                 words.name,
@@ -81,30 +82,6 @@ def _end(done: Reproduction, words: Reproduce, problem: str) -> None:
         said.append(f"the page was not written: {problem}; the runs are kept, and {again} writes it from them")
     if said:
         raise LapwingError("; ".join(said))
-
-
-class _Terminated(BaseException):
-    """SIGTERM came."""
-
-
-@contextmanager
-def _ended_in_words() -> Iterator[None]:
-    """A study that is terminated stops its workers, says how to go on and leaves with 143, as Ctrl-C does with 130."""
-
-    def end(*_: object) -> None:
-        raise _Terminated
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    except _Terminated:
-        terminal.fail("terminated; nothing was left half-written, and the same words go on with a study")
-        raise SystemExit(128 + signal.SIGTERM) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _list_studies(as_json: bool) -> None:

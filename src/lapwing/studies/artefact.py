@@ -4,11 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from lapwing.checks import as_whole, shown
 from lapwing.errors import LapwingError
 from lapwing.studies.pictures import Picture
 from lapwing.studies.places import Place, origins_note, places
 from lapwing.studies.runs import Results, Run
 from lapwing.studies.tables import Table
+
+# More than anybody has machines for; a larger number in a file is no plan.
+MAX_SEEDS = 10_000
+MAX_STEPS = 10**9
 
 
 @dataclass(frozen=True)
@@ -98,9 +103,10 @@ def make_plan(
 ) -> Plan:
     """The plan for a size of work, with what the user asked for in its place."""
     base = spec.full if full else spec.quick
-    for name, given in (("seeds", seeds), ("steps", steps)):
-        if given is not None and given < 1:
-            raise LapwingError(f"{name} must be at least 1, got {given}")
+    for name, given, most in (("seeds", seeds, MAX_SEEDS), ("steps", steps, MAX_STEPS)):
+        whole = 1 if given is None else as_whole(given)
+        if whole is None or not 1 <= whole <= most:
+            raise LapwingError(f"{name} must be a whole number from 1 to {most:,}, got {shown(given)}")
     if worlds is not None and not spec.worlds:
         raise LapwingError(f"{spec.name} is not about worlds; leave --worlds out")
     scale = Scale(seeds or base.seeds, steps or base.steps, base.transitions)

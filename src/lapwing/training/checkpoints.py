@@ -13,11 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from lapwing.errors import LapwingError, LapwingWarning
 from lapwing.files import write_bytes
+from lapwing.reading import read_bytes
 from lapwing.training.engine import Report
 from lapwing.training.step import Metrics, TrainState
 
@@ -25,10 +26,18 @@ FORMAT = "lapwing-checkpoint"
 VERSION = 1
 KEPT = 2
 DAMAGED = "damaged-"
+
+# Of an objective or a network that was given: what it computes, as far as the same versions compile it the same way.
+COMPILED = "compiled"
 MAX_BYTES = 8 << 30
 
 # What the bits of a run may depend on.
 LIBRARIES = ("jax", "jaxlib", "numpy", "scipy", "equinox", "optax")
+
+_OTHER_GIVEN = (
+    "belongs to another learning: the objective or network that was given computes something else now, or begins "
+    "elsewhere. Give the same, or choose another folder"
+)
 
 NAME = re.compile(r"step-(\d{10})-([0-9a-f]{32})\.safetensors")
 
@@ -71,18 +80,21 @@ def checkpoint_files(folder: Path) -> list[Path]:
     return sorted((path for path in folder.glob("step-*") if NAME.fullmatch(path.name)), reverse=True)
 
 
-def newest_checkpoint(folder: Path, template: TrainState, identity: dict[str, Any]) -> Checkpoint | None:
+def newest_checkpoint(
+    folder: Path, template: TrainState, identity: dict[str, Any], metrics: Metrics | None = None
+) -> Checkpoint | None:
     """The last checkpoint that is sound, with a warning about each that is not; None if there is none.
 
     Args:
         folder: where they are.
         template: a state of the learning that wants to go on; its names, shapes and types must be the checkpoint's.
         identity: of that learning; what differs is an error that names it.
+        metrics: what that learning reports, or its shapes and types.
     """
     found = checkpoint_files(folder)
     for number, path in enumerate(found, start=1):
         try:
-            return read_checkpoint(path, template, identity)
+            return read_checkpoint(path, template, identity, metrics)
         except DamagedCheckpointError as error:
             last = "it was the last, so learning begins at the beginning"
             then = "the one before it is used" if number < len(found) else last
@@ -93,20 +105,32 @@ def newest_checkpoint(folder: Path, template: TrainState, identity: dict[str, An
     return None
 
 
-def read_checkpoint(path: Path, template: TrainState, identity: dict[str, Any]) -> Checkpoint:
+def read_checkpoint(
+    path: Path, template: TrainState, identity: dict[str, Any], metrics: Metrics | None = None
+) -> Checkpoint:
     """Read one checkpoint; an error if it is damaged or belongs to another learning."""
     arrays, record = _checked_content(path)
-    _check_identity(path, record.get("identity"), identity)
-    _note_versions(record.get("versions"))
+    changed = _changed_versions(record.get("versions"))
+    _check_identity(path, record.get("identity"), identity, (COMPILED,) if changed else ())
+    if changed:
+        warnings.warn(
+            f"the checkpoint was made with another version of {', '.join(changed)}: "
+            "the end may differ in the last digits from that of a run never interrupted",
+            LapwingWarning,
+            stacklevel=3,
+        )
     try:
-        history = _history(arrays, record)
+        history = _history(arrays, record, metrics)
         if not path.name.startswith(_stem(history)):
             raise DamagedCheckpointError(f"{path} was renamed: it is of step {history[-1].step}")
         state = _state(arrays, template)
         return Checkpoint(state, history, float(record["seconds"]), bool(record["finished"]))
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         if isinstance(error, LapwingError):
             raise
+        if COMPILED in identity:
+            # What was given has another form; with other versions there is no telling earlier.
+            raise LapwingError(f"{path} {_OTHER_GIVEN}") from error
         raise DamagedCheckpointError(f"{path} lacks or garbles a part ({error})") from error
 
 
@@ -118,13 +142,13 @@ def named_leaves(state: TrainState) -> dict[str, NDArray[Any]]:
 def _checked_content(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     match = NAME.fullmatch(path.name)
     try:
-        if match is None or path.stat().st_size > MAX_BYTES:
+        if match is None:
             raise DamagedCheckpointError(f"{path} is not a checkpoint of this package")
-        content = path.read_bytes()
+        content = _bytes_of(path)
         if _digest(content) != match[2]:
             raise DamagedCheckpointError(f"{path} is damaged: its checksum is not the one in its name")
-        with safe_open(path, framework="numpy") as opened:
-            header = opened.metadata() or {}
+        length = int.from_bytes(content[:8], "little")
+        header = json.loads(content[8 : 8 + length]).get("__metadata__", {})
         if header.get("format") != FORMAT:
             raise DamagedCheckpointError(f"{path} is not a checkpoint of this package")
         if header.get("version") != str(VERSION):
@@ -135,18 +159,30 @@ def _checked_content(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any
         if not isinstance(record, dict):
             raise DamagedCheckpointError(f"{path} holds no record")
         return load(content), record
-    except (OSError, SafetensorError, ValueError, KeyError, TypeError, RecursionError, OverflowError) as error:
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
         if isinstance(error, LapwingError):
             raise
         raise DamagedCheckpointError(f"{path} cannot be read ({error})") from error
 
 
-def _check_identity(path: Path, found: Any, wanted: dict[str, Any]) -> None:
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return read_bytes(path, MAX_BYTES)
+    except LapwingError as error:
+        raise DamagedCheckpointError(str(error)) from error
+
+
+def _check_identity(path: Path, found: Any, wanted: dict[str, Any], besides: tuple[str, ...]) -> None:
     flat_found, flat_wanted = _flat(found if isinstance(found, dict) else {}), _flat(wanted)
+    for name in besides:
+        flat_found.pop(name, None)
+        flat_wanted.pop(name, None)
     different = [name for name in flat_wanted if flat_found.get(name) != flat_wanted[name]]
     different += [name for name in flat_found if name not in flat_wanted]
     if different:
         name = different[0]
+        if name == COMPILED:
+            raise LapwingError(f"{path} {_OTHER_GIVEN}")
         was, now = (repr(flat[name]) if name in flat else "the default" for flat in (flat_found, flat_wanted))
         raise LapwingError(
             f"{path.parent} holds checkpoints of another learning: {name} was {was}, now it is {now}. "
@@ -164,16 +200,10 @@ def _flat(content: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _note_versions(made_with: Any) -> None:
-    now = {name: version(name) for name in LIBRARIES}
-    changed = [name for name in LIBRARIES if not isinstance(made_with, dict) or made_with.get(name) != now[name]]
-    if changed:
-        warnings.warn(
-            f"the checkpoint was made with another version of {', '.join(changed)}: "
-            "the end may differ in the last digits from that of a run never interrupted",
-            LapwingWarning,
-            stacklevel=4,
-        )
+def _changed_versions(made_with: Any) -> list[str]:
+    """Libraries of another version than it was made with."""
+    made = made_with if isinstance(made_with, dict) else {}
+    return [name for name in LIBRARIES if made.get(name) != version(name)]
 
 
 def _history_arrays(history: list[Report]) -> dict[str, NDArray[Any]]:
@@ -184,10 +214,14 @@ def _history_arrays(history: list[Report]) -> dict[str, NDArray[Any]]:
     return {"history.step": np.array([line.step for line in history], dtype=np.int64), **columns}
 
 
-def _history(arrays: dict[str, NDArray[Any]], record: dict[str, Any]) -> list[Report]:
+def _history(arrays: dict[str, NDArray[Any]], record: dict[str, Any], metrics: Metrics | None) -> list[Report]:
     steps, seen = arrays["history.step"], record["by_seed"]
     if not len(steps) or len(steps) != len(seen):
         raise ValueError("its history is incomplete")
+    for name, like in ({} if metrics is None else metrics._asdict()).items():
+        column = arrays[f"history.{name}"]
+        if column.shape != (len(steps), *like.shape) or column.dtype != like.dtype:
+            raise ValueError(f"{name} of its history is {column.dtype} {column.shape}")
     return [
         Report(
             int(step),

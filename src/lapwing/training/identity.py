@@ -3,6 +3,7 @@
 import hashlib
 from typing import Any
 
+import jax
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -10,10 +11,10 @@ from scipy.sparse import csr_array
 from lapwing.spectral.operators import Operator
 from lapwing.training.config import LearnConfig
 from lapwing.training.job import Data, Job
+from lapwing.training.step import Program, TrainState
 from lapwing.trajectories.container import Trajectories
 
-# Observations on disk may be larger than memory: of more than this, rows spread over them are read.
-MAX_READ_BYTES = 256 << 20
+BLOCK_BYTES = 64 << 20
 
 
 def identity_of(job: Job) -> dict[str, Any]:
@@ -32,12 +33,23 @@ def identity_of(job: Job) -> dict[str, Any]:
     }
 
 
+def compiled_digest(program: Program, state: TrainState, data: Any) -> str:
+    """A fingerprint of what a program computes and of where it begins; the same code and weights give the same."""
+    digest = hashlib.sha256(program.run.lower(state, data, 1).as_text().encode())  # type: ignore[attr-defined]
+    for leaf in jax.tree.leaves(jax.device_get((state.trained, state.fixed, state.objective))):
+        digest.update(np.ascontiguousarray(leaf).reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()[:32]
+
+
 def data_digest(data: Data) -> str:
     """A fingerprint of experience or exact dynamics: the same data give the same, other data another."""
     digest = hashlib.sha256()
     for array in _parts(data):
         digest.update(f"{array.dtype.str} {array.shape}".encode())
-        digest.update(np.ascontiguousarray(_affordable(array)).reshape(-1).view(np.uint8).data)
+        # In blocks, for what lies on a disk may be larger than memory.
+        rows = max(1, BLOCK_BYTES * len(array) // max(array.nbytes, 1))
+        for begin in range(0, len(array), rows):
+            digest.update(np.ascontiguousarray(array[begin : begin + rows]).reshape(-1).view(np.uint8).data)
     return digest.hexdigest()[:32]
 
 
@@ -48,10 +60,3 @@ def _parts(data: Data) -> list[NDArray[Any]]:
     assert isinstance(data, Operator)
     matrix = csr_array(data.matrix)
     return [matrix.data, matrix.indices, matrix.indptr, data.rho, data.observations]
-
-
-def _affordable(array: NDArray[Any]) -> NDArray[Any]:
-    if array.nbytes <= MAX_READ_BYTES:
-        return array
-    rows = np.linspace(0, len(array) - 1, max(2, len(array) * MAX_READ_BYTES // array.nbytes)).astype(np.int64)
-    return np.asarray(array[rows])

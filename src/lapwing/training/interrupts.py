@@ -21,6 +21,32 @@ class LearningInterruptedError(KeyboardInterrupt):
         self.step, self.steps, self.folder, self.signal = step, steps, folder, number
 
 
+class StoppedError(KeyboardInterrupt):
+    """Ctrl-C or a termination that is obeyed at once; ``signal`` is which."""
+
+    def __init__(self, number: int, words: str = "") -> None:
+        """Keep which one it was."""
+        super().__init__(*([words] if words else []))
+        self.signal = number
+
+
+@contextmanager
+def termination_as_interrupt(words: str = "") -> Iterator[None]:
+    """Let a termination from outside clean up as Ctrl-C does, instead of ending the process where it stands."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise StoppedError(number, words)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 @contextmanager
 def wishes_to_stop() -> Iterator[Callable[[], int | None]]:
     """Note the first Ctrl-C or termination instead of obeying at once; the second is obeyed.
@@ -32,7 +58,7 @@ def wishes_to_stop() -> Iterator[Callable[[], int | None]]:
 
     def note(number: int, frame: FrameType | None) -> None:
         if noted:
-            raise KeyboardInterrupt
+            raise StoppedError(number)
         noted.append(number)
         print("stopping at the end of this chunk of steps, with a checkpoint; once more: at once", file=sys.stderr)
 

@@ -4,11 +4,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import jax
+
 from lapwing.errors import LapwingError
 from lapwing.locks import locked
-from lapwing.training.checkpoints import DAMAGED, Checkpoint, newest_checkpoint, write_checkpoint
+from lapwing.training.checkpoints import COMPILED, DAMAGED, Checkpoint, newest_checkpoint, write_checkpoint
 from lapwing.training.engine import Inspect, Report, run_program, spread_over_devices
-from lapwing.training.identity import identity_of
+from lapwing.training.identity import compiled_digest, identity_of
 from lapwing.training.interrupts import LearningInterruptedError, wishes_to_stop
 from lapwing.training.job import Job
 from lapwing.training.step import Program, TrainState
@@ -42,7 +44,10 @@ def train(
     with locked(folder), wishes_to_stop() as wish:
         _remove_leftovers(folder)
         identity = identity_of(job)
-        last = newest_checkpoint(folder, state, identity)
+        if job.custom or job.given is not None:
+            identity[COMPILED] = compiled_digest(program, state, data)
+        shapes = jax.eval_shape(lambda: program.run(state, data, min(every, steps))[1])
+        last = newest_checkpoint(folder, state, identity, shapes)
         if last is not None and last.finished:
             return last
         before, past = (0.0, []) if last is None else (last.seconds, last.history)
