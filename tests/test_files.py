@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lapwing.errors import LapwingError
+from lapwing.errors import CannotWriteError, LapwingError
 from lapwing.files import ArrayAppender, replaced_file, write_array, write_bytes, write_json
 from lapwing.reading import crc32, read_array, read_record
 
@@ -156,3 +156,10 @@ def test_only_plain_numbers_are_written(tmp_path: Path, array: np.ndarray) -> No
 def test_half_a_character_in_a_record_does_not_make_it_unreadable(tmp_path: Path) -> None:
     write_json(tmp_path / "made.json", {"command": ["data-\udcff", "\U0001f426"]})
     assert read_record(tmp_path / "made.json") == {"command": ["data-?", "\U0001f426"]}
+
+
+def test_a_full_disk_while_rows_are_added_is_named(tmp_path: Path) -> None:
+    appender = ArrayAppender(tmp_path / "rows.npy", np.dtype(np.float64), (4,))
+    with full_disk(most=5000), pytest.raises(CannotWriteError, match=r"rows.npy: .*free some space"):
+        appender.append(np.zeros((50_000, 4)))
+    appender.abandon()

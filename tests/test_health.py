@@ -64,6 +64,16 @@ def test_what_more_data_cannot_show_is_answered_by_fewer_components(few: lw.Lapl
     assert "collect" not in problem.advice
 
 
+@pytest.mark.parametrize(
+    "record",
+    [{"transitions": -1}, {"transitions": 0}, {"unseen": [1e300] * 5}, {"unseen": [-1] * 5}],
+)
+def test_numbers_that_no_record_has_are_no_reason_to_fail(few: lw.LaplacianRepresentation, record: Any) -> None:
+    found = recorded(few, [], **record)
+    found.metadata["transitions"] = -5
+    assert [problem.name for problem in found.problems()] == ["too few data"]
+
+
 def test_a_record_that_is_no_list_of_numbers_is_left_aside(few: lw.LaplacianRepresentation) -> None:
     assert recorded(few, [], unseen=["a"] * 5).problems() == few.problems()
 

@@ -62,3 +62,14 @@ def test_work_that_came_to_nothing_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(LapwingError, match="no good"):
         fail_later()
     assert result.exists()
+
+
+def test_what_somebody_put_beside_it_does_not_hide_the_error(tmp_path: Path) -> None:
+    def fail() -> None:
+        with locked(tmp_path / "a" / "b"):
+            (tmp_path / "a" / "other").mkdir()
+            raise KeyboardInterrupt("stopped")
+
+    with pytest.raises(KeyboardInterrupt, match="stopped"):
+        fail()
+    assert (tmp_path / "a" / "other").is_dir()

@@ -282,9 +282,9 @@ def test_a_study_of_which_every_run_failed_has_no_page(fake: Fake, tmp_path: Pat
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("brittle-ggdo", {"steps": 0}, "steps must be at least 1"),
-        ("brittle-ggdo", {"seeds": 0}, "seeds must be at least 1"),
-        ("brittle-ggdo", {"seeds": -2}, "seeds must be at least 1"),
+        ("brittle-ggdo", {"steps": 0}, "steps must be a whole number from 1"),
+        ("brittle-ggdo", {"seeds": 0}, "seeds must be a whole number from 1"),
+        ("brittle-ggdo", {"seeds": -2}, "seeds must be a whole number from 1"),
         ("theory", {"worlds": ["GridMaze-7"]}, "theory is not about worlds"),
         ("brittle-ggdo", {"worlds": ["GridMaze7"]}, "GridMaze-7"),
         ("brittle-ggdo", {"worlds": ["GridRoom-16", "Rooms-16"]}, "twice"),
@@ -354,8 +354,8 @@ def test_the_list_as_json_is_json_and_nothing_else(run: Any) -> None:
         ("reproduce", "--list"),
         ("reproduce theory --quick --full", "cannot both"),
         ("reproduce brittle_ggdo", "did you mean brittle-ggdo"),
-        ("reproduce theory --seeds 0", "seeds must be at least 1"),
-        ("reproduce brittle-ggdo --steps 0", "steps must be at least 1"),
+        ("reproduce theory --seeds 0", "seeds must be a whole number from 1"),
+        ("reproduce brittle-ggdo --steps 0", "steps must be a whole number from 1"),
         ("reproduce theory --worlds GridMaze-7", "not about worlds"),
         ("reproduce theory --on cloud", "local, ray or ray://"),
         ("reproduce theory --workers 0", "at least one worker"),
@@ -434,3 +434,31 @@ def test_options_of_the_command_reach_the_study(run: Any, fake: Fake) -> None:
     assert len(fake.made) == 4
     assert run(f"{line} --rebuild").code == 0
     assert len(fake.made) == 4
+
+
+@pytest.mark.parametrize("numbers", [{"cosine": "x"}, {"cosine": {"a": 1}}])
+def test_runs_changed_to_hold_something_else_are_a_clear_error(fake: Fake, tmp_path: Path, numbers: Any) -> None:
+    reproduce("brittle-ggdo", **SMALL, out=tmp_path)
+    for path in (tmp_path / "runs").glob("*/run.json"):
+        content = json.loads(path.read_text())
+        content = {name: content[name] for name in content if name not in ("digest", "checksums")}
+        path.write_text(json.dumps({**content, "numbers": numbers}))
+    with pytest.raises(LapwingError, match="holds numbers that make no table"):
+        reproduce("brittle-ggdo", **SMALL, out=tmp_path, rebuild=True)
+
+
+def test_versions_and_dates_are_text_on_the_page(fake: Fake, tmp_path: Path) -> None:
+    reproduce("brittle-ggdo", **SMALL, out=tmp_path)
+    for path in (tmp_path / "runs").glob("*/run.json"):
+        content = json.loads(path.read_text())
+        content = {name: content[name] for name in content if name not in ("digest", "checksums")}
+        hostile = {"versions": {"<script>alert(1)</script>": "\n\n<img src=x>"}, "date": "<b>2024"}
+        path.write_text(json.dumps({**content, **hostile}))
+    page = page_of(reproduce("brittle-ggdo", **SMALL, out=tmp_path, rebuild=True))
+    assert not re.search(r"(?<!\\)<(script|img|b)", page)
+
+
+@pytest.mark.parametrize("size", [{"seeds": 10**12}, {"seeds": 2.5}, {"steps": float("nan")}, {"seeds": "2"}])
+def test_a_size_that_cannot_be_is_refused_before_any_plan(tmp_path: Path, size: dict[str, Any]) -> None:
+    with pytest.raises(LapwingError, match="must be a whole number from 1 to"):
+        reproduce("theory", **size, out=tmp_path)

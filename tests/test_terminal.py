@@ -144,3 +144,13 @@ def test_a_pipe_is_never_narrow_and_a_small_window_is(monkeypatch: pytest.Monkey
     assert terminal.is_narrow()
     monkeypatch.setenv("COLUMNS", "150")
     assert not terminal.is_narrow()
+
+
+@pytest.mark.parametrize("name", ["[/x]", "[bold]", "\x1b[2J"])
+def test_names_are_no_markup_while_work_goes_on(name: str) -> None:
+    with terminal.spinner(name) as say:
+        say(name)
+    with terminal.progress_bar(name) as progress:
+        progress(1, 2, name)
+    with terminal.live_table(name, ["a"]) as show:
+        show(1, 2, ["1"])

@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from lapwing.errors import LapwingError
 
 LONGEST_SHOWN = 120
+LONGEST_NAME = 255
+LONGEST_PATH = 4096
 
 
 def shown(value: Any) -> str:
-    """A value as it stands in a message: its repr, cut where it is long, and never an error of its own.
+    """A value as it stands in a message: its repr on one line, cut where it is long, and never an error of its own.
 
     Example:
         >>> shown("room:2x2"), len(shown("x" * 10**6)) < 200
@@ -23,6 +25,7 @@ def shown(value: Any) -> str:
         text = repr(value)
     except Exception:  # a number of more than 4,300 digits has no text, and a stranger's repr may do anything
         return f"a {type(value).__name__} that cannot be shown"
+    text = " ".join(text.split())
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}... ({len(text):,} characters)"
 
 
@@ -82,6 +85,8 @@ def as_path(value: Any, what: str) -> Path:
     path = Path(value)
     if "\0" in str(path):
         raise LapwingError(f"{what} must be a path, and no path holds a NUL character: {shown(str(path))}")
+    if len(str(path)) > LONGEST_PATH or any(len(os.fsencode(part)) > LONGEST_NAME for part in path.parts):
+        raise LapwingError(f"{what} must be a path, and this name is too long for any system: {shown(str(path))}")
     return path
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.checks import shown
+from lapwing.checks import as_path, shown
 from lapwing.errors import LapwingError, UntrustedWarning
 from lapwing.evaluation.score import score
 from lapwing.health import DIVERGED, RECORD, ProblemError
@@ -92,11 +92,13 @@ class Learner:
         The arguments are those of :meth:`fit`.
         """
         started = time.perf_counter()
+        if report is not None and not callable(report):
+            raise LapwingError(f"report is a function that is called with each report, got {shown(report)}")
+        folder = None if checkpoints is None else as_path(checkpoints, "the folder of checkpoints")
         job = Job(self.config, data, seeds, self.objective, self.encoder)
         program, state = job.program()
         reader = Reader(job)
         inspect = reader.inspector(program, None if truth is None else _cosine_to(truth))
-        folder = None if checkpoints is None else Path(checkpoints)
         prepared = time.perf_counter() - started
         try:
             end = train(job, program, state, inspect, report, folder)

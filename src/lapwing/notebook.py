@@ -8,6 +8,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from lapwing.checks import shown
 from lapwing.environments.descriptions import world_from_description
 from lapwing.errors import LapwingError, did_you_mean
 from lapwing.plots.papers import TEXT_WIDTH, Picture, paper_figure
@@ -36,7 +37,7 @@ def plot_model(
 ) -> Figure:
     """The figure of :meth:`LaplacianRepresentation.plot`, sized for a screen."""
     if what not in DRAWABLE:
-        raise LapwingError(f"cannot plot {what!r}; {did_you_mean(what, DRAWABLE)}")
+        raise LapwingError(f"cannot plot {shown(what)}; {did_you_mean(str(what), DRAWABLE)}")
     return _picture(model, None if components is None else _whole_numbers(components), what, SCREEN_WIDTH)
 
 

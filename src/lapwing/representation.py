@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lapwing.checks import as_path
 from lapwing.definitions import Definition, as_definition, one_step, parse_definition
 from lapwing.encoders.base import Encoder
 from lapwing.errors import LapwingError
@@ -75,9 +76,9 @@ class LaplacianRepresentation:
 
     def __post_init__(self) -> None:
         """Check that the parts fit together."""
-        if not 1 <= self.dim <= self.encoder.dim or self.mu.shape != (self.encoder.dim,):
+        if not 1 <= self.dim <= self.encoder.dim or np.shape(self.mu) != (self.encoder.dim,):
             raise LapwingError(
-                f"{self.mu.shape} eigenvalues and {self.encoder.dim} components do not make a representation "
+                f"{np.shape(self.mu)} eigenvalues and {self.encoder.dim} components do not make a representation "
                 f"of {self.dim} dimensions"
             )
         for name in MEASURED:
@@ -93,7 +94,11 @@ class LaplacianRepresentation:
 
     def transform_all(self, observations: ArrayLike) -> NDArray[np.floating[Any]]:
         """Like :meth:`transform`, with the components beyond ``dim`` that complete the last cluster."""
-        return self.encoder.encode(np.asarray(observations))
+        try:
+            given = np.asarray(observations)
+        except ValueError as error:
+            raise LapwingError(f"observations must be one array, all of the same shape: {error}") from error
+        return self.encoder.encode(given)
 
     @property
     def eigenvalues(self) -> NDArray[np.float64]:
@@ -160,8 +165,9 @@ class LaplacianRepresentation:
             "encoder": {"kind": self.encoder.kind, "config": self.encoder.config()},
             "metadata": self.metadata,
         }
-        write_model(Path(path), manifest, {name: np.asarray(array) for name, array in arrays.items()})
-        return Path(path)
+        folder = as_path(path, "the folder to save to")
+        write_model(folder, manifest, {name: np.asarray(array) for name, array in arrays.items()})
+        return folder
 
     def plot(self, components: Sequence[int] | None = None, what: str = "eigenvectors") -> "Figure":
         """A picture: ``eigenvectors`` on the world, the ``spectrum``, or the ``curves`` of learning.
@@ -190,9 +196,7 @@ class LaplacianRepresentation:
 
 def load(path: str | Path) -> LaplacianRepresentation:
     """Read a representation that :meth:`LaplacianRepresentation.save` wrote; no code in the files is run."""
-    if not isinstance(path, (str, Path)):
-        raise LapwingError(f"load takes the path of a folder, got {type(path).__name__}")
-    folder = Path(path)
+    folder = as_path(path, "the folder of a representation")
     if (folder / "trajectories.json").is_file() and not (folder / MANIFEST).exists():
         raise LapwingError(f"{folder} holds trajectories, not a representation; read it with Trajectories.load")
     manifest, arrays = read_model(folder)

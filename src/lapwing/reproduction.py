@@ -1,10 +1,12 @@
 """One call per table, figure and theorem of the paper: plan, run what is missing, write the page from files alone."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from lapwing.checks import as_path, shown
 from lapwing.errors import LapwingError
 from lapwing.experiments.registry import find_artefact
 from lapwing.files import replaced_file, write_json
@@ -97,7 +99,11 @@ def reproduce(
     artefact = find_artefact(name)
     if resume and rebuild:
         raise LapwingError("resuming makes runs and rebuilding makes none; leave one of the two out")
-    kept = Path(out) / name / FILE
+    out = as_path(out, "the folder of the study")
+    pages = None if pages is None else as_path(pages, "the folder of the pages")
+    if worlds is not None and (isinstance(worlds, str) or not all(isinstance(world, str) for world in _listed(worlds))):
+        raise LapwingError(f"worlds are a list of names, got {shown(worlds)}")
+    kept = out / name / FILE
     request = Request(full, seeds, steps, _tuple(worlds), None if layouts is None else str(layouts))
     if resume:
         request = request.completed_by(read_request(kept, name))
@@ -105,9 +111,9 @@ def reproduce(
     runs = artefact.runs(plan)
     if resume:
         check_runs(kept, name, runs)
-    store = RunStore(Path(out) / "runs")
+    store = RunStore(out / "runs")
     if not rebuild and pending(runs, store, again, resume):
-        with closing(make_executor(on, workers)) as executor, locked(Path(out)):
+        with closing(make_executor(on, workers)) as executor, locked(out):
             if not resume:
                 keep_request(kept, name, request, runs)
             failed = carry_out(runs, store, executor, again=again, resume=resume, report=report)
@@ -123,7 +129,7 @@ def reproduce(
     with _numbers_that_make_tables(store):
         done = Reproduction(plan, artefact.table(plan, results), failed, results, [])
     try:
-        files = _write(artefact, done, runs, store, Path(pages or Path(out) / name), request.command(name))
+        files = _write(artefact, done, runs, store, pages or out / name, request.command(name))
     except LapwingError as error:
         raise PageNotWrittenError(str(error), done) from error
     return replace(done, files=files)
@@ -147,6 +153,10 @@ def _plan(artefact: Artefact, request: Request) -> Plan:
     layouts = None if request.layouts is None else Path(request.layouts)
     size = {"seeds": request.seeds, "steps": request.steps}
     return make_plan(artefact.spec, full=bool(request.full), **size, worlds=request.worlds, layouts=layouts)
+
+
+def _listed(worlds: Any) -> list[Any]:
+    return list(worlds) if isinstance(worlds, Iterable) else [None]
 
 
 def _tuple(worlds: Sequence[str] | None) -> tuple[str, ...] | None:

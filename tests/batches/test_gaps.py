@@ -167,3 +167,11 @@ def test_discounts_outside_the_open_unit_interval_are_refused(wrong: list[float]
 def test_a_mixture_needs_a_positive_share_for_each_discount(shares: list[float]) -> None:
     with pytest.raises(LapwingError, match="share"):
         endless_gaps([0.9, 0.99], shares)
+
+
+@pytest.mark.parametrize(
+    "gaps", [endless_gaps([0.9]), endless_gaps([0.5, 0.99]), gaps_inside_episodes(endless_gaps([0.9]), RAGGED, False)]
+)
+def test_the_spectrum_ends_where_no_eigenvalue_lies_beyond(gaps: GapDistribution) -> None:
+    values = gaps.one_minus(np.linspace(0.0, 2.0, 10_001))
+    assert gaps.end_of_spectrum == pytest.approx(values.max(), abs=1e-3)

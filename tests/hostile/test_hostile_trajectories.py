@@ -89,7 +89,7 @@ def test_arrays_that_are_not_what_they_should_be_are_refused(
 
 def test_a_model_is_not_taken_for_trajectories(copied: Copied) -> None:
     refused(copied("model-lookup"), "holds a representation, not trajectories")
-    with pytest.raises(LapwingError, match="takes the path of a folder"):
+    with pytest.raises(LapwingError, match="must be a path"):
         lw.Trajectories.load(3)  # type: ignore[arg-type]
 
 

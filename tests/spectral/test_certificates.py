@@ -100,3 +100,12 @@ def test_the_table_has_a_line_per_component() -> None:
     lines = str(judged([0.0, 0.2, 0.2], [0.0, 0.0, 1.0])).split("\n")
     assert len(lines) == 5
     assert [line.split("  ")[-1] for line in lines[1:4]] == [TRUSTED, DEGENERATE, NOT_CONVERGED]
+
+
+def test_where_the_next_eigenvalue_is_not_known_it_may_be_anywhere_up_to_the_end_of_the_spectrum() -> None:
+    values, residuals = np.array([0.0, 0.994]), np.array([1e-4, 1e-2])
+    without = certify(values, residuals, 0.0, 1e-3, operator_eigenvalues=values)
+    assert without.verdicts == ("trusted", "trusted")
+    judged = certify(values, residuals, 0.0, 1e-3, operator_eigenvalues=np.append(values, 1.0005))
+    assert judged.verdicts == ("trusted", "not converged")
+    np.testing.assert_allclose(judged.gaps, [0.994, 0.0065])

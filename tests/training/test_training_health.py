@@ -53,6 +53,21 @@ def test_few_steps_have_not_converged_and_are_told_how_many_they_were() -> None:
     assert problem.advice == "give more steps; 4 were made"
 
 
+def test_a_component_that_nothing_is_known_beyond_is_not_trusted_for_its_small_residual() -> None:
+    # At such a discount all components but the constant have nearly one eigenvalue, so any residual is small.
+    model = lw.learn(lw.operator("GridMaze-9"), 2, spare=0, discounts=(0.999,), steps=50)
+    cosine = lw.score(model, lw.solve("GridMaze-9", 2)).subspace_cosine
+    assert cosine < 0.9
+    assert model.certificate().verdicts[1] == "not converged"
+    assert model.certificate().expected_cosine <= cosine + 0.01
+
+
+def test_a_span_of_all_states_misses_nothing() -> None:
+    model = lw.learn(MAZE, 11, encoder="table", steps=2000)
+    assert "not converged" not in model.certificate().verdicts
+    assert lw.score(model, lw.solve("GridMaze-7", 11)).subspace_cosine > 0.99
+
+
 def test_outputs_that_grow_beyond_all_measure_have_diverged_though_they_are_finite() -> None:
     problems = untrusted(MAZE, learning_rate=3.0, log_every=1, steps=30, hidden=(256, 256))
     assert problems[0].name == "diverged"

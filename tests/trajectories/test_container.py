@@ -94,7 +94,7 @@ def test_data_without_a_table_have_episodes_but_no_counts(make_ragged: MakeRagge
 
 
 def test_a_negative_gap_is_refused(make_ragged: MakeRagged) -> None:
-    with pytest.raises(LapwingError, match="cannot be negative"):
+    with pytest.raises(LapwingError, match="a whole number of at least 0"):
         make_ragged([3]).counts(-1)
 
 

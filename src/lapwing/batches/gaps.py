@@ -42,6 +42,11 @@ class GapDistribution:
         powers = np.where(x[..., None] < 1.0, -np.expm1(gaps * logs), 1.0 - (1.0 - x[..., None]) ** gaps)
         return powers @ self.weights
 
+    @property
+    def end_of_spectrum(self) -> float:
+        """The largest that ``1 - f(mu)`` can be, for any mu from -1 to 1."""
+        return float(self.one_minus(np.linspace(1.0, 2.0, 65)).max())
+
     def slowness(self, eigenvalues: ArrayLike) -> NDArray[np.float64]:
         """``1 - mu`` from ``1 - f(mu)``: the inverse of :meth:`one_minus`, clipped to what f can reach."""
         values = np.asarray(eigenvalues, dtype=np.float64)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lapwing.checks import as_real, shown
 from lapwing.definitions import Definition, as_definition, successor
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.errors import LapwingError, LapwingWarning
@@ -103,8 +104,9 @@ def score(
             raise LapwingError(
                 f"the {label} must be a representation from lw.learn, lw.solve or lw.load, got {given!r}"
             )
-    if tolerance is not None and not tolerance >= 0:
-        raise LapwingError(f"tolerance must be a number of at least 0, got {tolerance}")
+    width = 0.0 if tolerance is None else as_real(tolerance)
+    if width is None or not width >= 0:
+        raise LapwingError(f"tolerance must be a number of at least 0, got {shown(tolerance)}")
     _say_if_worlds_differ(model, truth)
     chosen = successor(0.9) if definition is None else as_definition(definition)
     points, rho = _support(truth, observations, weights)

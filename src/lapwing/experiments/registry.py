@@ -1,5 +1,6 @@
 """Every table, figure and theorem by name; adding one is one file and one row."""
 
+from lapwing.checks import shown
 from lapwing.errors import LapwingError, did_you_mean
 from lapwing.experiments import (
     ablation,
@@ -44,8 +45,8 @@ ARTEFACTS: dict[str, Artefact] = {
 
 def find_artefact(name: str) -> Artefact:
     """The artefact of that name, or an error that offers the nearest one."""
-    if name not in ARTEFACTS:
-        raise LapwingError(f"nothing to reproduce is called {name!r}; {did_you_mean(name, ARTEFACTS)}")
+    if not isinstance(name, str) or name not in ARTEFACTS:
+        raise LapwingError(f"nothing to reproduce is called {shown(name)}; {did_you_mean(str(name), ARTEFACTS)}")
     return ARTEFACTS[name]
 
 

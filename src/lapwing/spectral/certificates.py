@@ -91,7 +91,8 @@ def certify(
         tolerance: relative width within which eigenvalues count as one.
         next_eigenvalue: the first one that is not among the components, where known.
         operator_eigenvalues: the same eigenvalues, the next one included, of the operator that residuals were measured
-            with, where that is not the one-step operator.
+            with, where that is not the one-step operator. If the next one is not known, where the operator's spectrum
+            ends may stand in its place: what is missing lies somewhere up to there.
         angles: (d,) sharper estimates of the sines than residual / gap, e.g. from :func:`ritz_angles`, where known.
         data_angles: (d,) sines by which noise in the data turns components; None for exact dynamics.
         dual_gaps: (d,) distances of the objective's own reading from the Rayleigh quotient, for the record.
@@ -99,7 +100,10 @@ def certify(
     noise = np.zeros(len(eigenvalues)) if data_angles is None else data_angles
     known = eigenvalues if next_eigenvalue is None else np.append(eigenvalues, next_eigenvalue)
     measured = known if operator_eigenvalues is None else operator_eigenvalues[: len(known)]
-    around = np.concatenate([[-np.inf], measured, [np.inf]])
+    end = np.inf
+    if operator_eigenvalues is not None and len(operator_eigenvalues) > len(known):
+        end = operator_eigenvalues[len(known)]
+    around = np.concatenate([[-np.inf], measured, [end]])
     gaps, bounds = np.empty(len(eigenvalues)), np.empty(len(eigenvalues))
     verdicts = [""] * len(eigenvalues)
     for cluster in group_degenerate(known, tolerance):

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 
+from lapwing.checks import as_reals, shown
 from lapwing.errors import LapwingError
 from lapwing.spectral.operators import Operator, operator_and_rows
 from lapwing.trajectories.container import Trajectories
@@ -64,6 +65,10 @@ def quadratic_forms(
     functions: Functions, data: Trajectories | Operator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """``<u_j, u_k>`` and ``<u_j, P u_k>`` symmetrised, under the data's own distribution, both ends of a step alike."""
+    if not isinstance(data, (Trajectories, Operator)):
+        raise LapwingError(f"the data must be Trajectories or an Operator, got {shown(data)}")
+    if not callable(functions) and as_reals(functions) is None:
+        raise LapwingError(f"functions are a function or an array of their values, got {shown(functions)}")
     if isinstance(data, Trajectories) and not data.has_table:
         return _forms_over_pairs(functions, data)
     operator, rows = (data, None) if isinstance(data, Operator) else operator_and_rows(data)

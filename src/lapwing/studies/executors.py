@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from multiprocessing import resource_tracker
 from typing import Any, Protocol
 
+from lapwing.checks import as_whole, shown
 from lapwing.errors import LapwingError
 from lapwing.studies.runs import Outcome, Run
 from lapwing.studies.workers import Reply, Task, attempt_with_one_thread, perform, serve
@@ -49,9 +50,10 @@ class LocalExecutor:
 
     def __init__(self, workers: int | None = None, task: Task = perform) -> None:
         """As many workers as cores unless said; ``task`` is what they do with an order."""
-        self.workers = len(usable_cores()) if workers is None else workers
-        if self.workers < 1:
-            raise LapwingError(f"a study needs at least one worker, got {workers}")
+        whole = len(usable_cores()) if workers is None else as_whole(workers)
+        if whole is None or whole < 1:
+            raise LapwingError(f"a study needs at least one worker, got {shown(workers)}")
+        self.workers = whole
         self.lanes = [Lane(task) for _ in range(self.workers)]
         self._free = self.lanes[::-1]
 
@@ -182,6 +184,8 @@ class RayExecutor:
 
 def make_executor(on: str, workers: int | None = None) -> Executor:
     """``local``, ``ray`` or ``ray://host:port``."""
+    if not isinstance(on, str):
+        raise LapwingError(f"studies run on local, ray or ray://host:port; got {shown(on)}")
     if on == "local":
         return LocalExecutor(workers)
     if on == "ray" or on.startswith("ray://"):

@@ -41,7 +41,9 @@ class Reading(NamedTuple):
     orthonormality_error: float
 
 
-def read_forms(forms: Forms, gaps: GapDistribution, refine: bool, tolerance: float) -> Reading:
+def read_forms(
+    forms: Forms, gaps: GapDistribution, refine: bool, tolerance: float, *, complete: bool = False
+) -> Reading:
     """Eigenvalues by the Rayleigh quotient of the training operator, mapped back to mu.
 
     Args:
@@ -49,6 +51,7 @@ def read_forms(forms: Forms, gaps: GapDistribution, refine: bool, tolerance: flo
         gaps: the operator the forms were measured with.
         refine: rotate inside the span (Rayleigh-Ritz); else only scale each component to mean square one.
         tolerance: relative width within which eigenvalues count as one.
+        complete: whether there are no more components than these, so that none can be missing.
     """
     refuse_unreadable(forms)
     norms = np.diag(forms.gram)
@@ -63,7 +66,8 @@ def read_forms(forms: Forms, gaps: GapDistribution, refine: bool, tolerance: flo
     residuals = np.sqrt(np.maximum(squares, 0.0))
     values = merge_inseparable(1.0 - quotients, residuals) if refine else 1.0 - quotients
     mu = 1.0 - gaps.slowness(values)
-    bounds = certify(1.0 - mu, residuals, error, tolerance, operator_eigenvalues=values).angle_bounds
+    known = values if complete else np.append(values, gaps.end_of_spectrum)
+    bounds = certify(1.0 - mu, residuals, error, tolerance, operator_eigenvalues=known).angle_bounds
     angles = np.fmin(bounds, ritz_angles(values, residuals, tolerance)) if refine else bounds
     return Reading(matrix, mu, values, residuals, angles, error)
 

@@ -36,6 +36,8 @@ class Reader:
         """Make ready what judges outputs on the job's data."""
         self.job = job
         self.judge: Judge = _judge_of(job)
+        # Whether the outputs are as many as there are states, so that no component is missing.
+        self.complete = job.operator is not None and job.width >= job.operator.num_states
 
     def inspector(self, program: Program, watch: Watch | None) -> Inspect:
         """What is looked at after each chunk: how far every seed has converged, and what ``watch`` says of it."""
@@ -92,7 +94,7 @@ class Reader:
             dim=dim,
             exact=exact,
             residuals=reading.residuals[:dim],
-            operator_values=reading.operator_values[: dim + 1],
+            operator_values=self._operator_values(reading, dim),
             angles=reading.angles[:dim],
             data_angles=noise,
             dual_gaps=None if multipliers is None else self._dual_gaps(forms, multipliers)[:dim],
@@ -123,8 +125,16 @@ class Reader:
             return self.judge.forms(self._encode(encoder), quick).rotated(order), order
 
     def _read(self, forms: Forms, order: NDArray[np.float64]) -> Reading:
-        reading = read_forms(forms, self.judge.gaps, self.job.config.refine == "ritz", self._tolerance())
+        refine = self.job.config.refine == "ritz"
+        reading = read_forms(forms, self.judge.gaps, refine, self._tolerance(), complete=self.complete)
         return reading._replace(matrix=order @ reading.matrix)
+
+    def _operator_values(self, reading: Reading, dim: int) -> NDArray[np.float64]:
+        """Those of the components, and the next one or, where that is not known, how far it may be."""
+        known = reading.operator_values
+        if len(known) == dim and not self.complete:
+            known = np.append(known, self.judge.gaps.end_of_spectrum)
+        return known[: dim + 1]
 
     def _dual_gaps(self, forms: Forms, multipliers: NDArray[Any]) -> NDArray[np.float64]:
         """How far the objective's reading is from the Rayleigh quotient of the same output, as one-step eigenvalues."""

@@ -7,7 +7,9 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from lapwing.checks import shown
 from lapwing.definitions import MAX_HORIZON, geometric, truncated
+from lapwing.errors import LapwingError
 from lapwing.trajectories.container import Trajectories
 from lapwing.trajectories.distinct import distinct_rows
 from lapwing.trajectories.resets import suspect_glued_resets
@@ -95,6 +97,8 @@ def audit(data: Trajectories, discount: float = 0.9) -> Audit:
         >>> audit(collect("GridMaze-7", steps=5000)).visited
         11
     """
+    if not isinstance(data, Trajectories):
+        raise LapwingError(f"audit looks at Trajectories, got {shown(data)}; read a folder with Trajectories.load")
     facts: dict[str, Any] = {
         "transitions": data.num_transitions,
         "episodes": data.num_episodes,

@@ -62,6 +62,8 @@ def collect(
         (1000, 20)
     """
     steps, seed = _whole_number("steps", steps), _whole_number("seed", seed)
+    if progress is not None and not callable(progress):
+        raise LapwingError(f"progress is a function that is called now and then, got {shown(progress)}")
     if isinstance(episode_length, (tuple, list)) and len(episode_length) == 2:
         low, high = (_whole_number("episode_length", end) for end in episode_length)
         episode_length = (low, high)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+from lapwing.checks import as_path, as_whole, shown
 from lapwing.errors import LapwingError
 from lapwing.files import write_array, write_json
 from lapwing.folders import replaced_directory
@@ -95,15 +96,16 @@ class Trajectories:
 
     def episode(self, number: int) -> NDArray[Any]:
         """The observations of one episode, in order of time."""
-        if not 0 <= number < self.num_episodes:
-            raise LapwingError(f"episodes are numbered 0 to {self.num_episodes - 1}, got {number}")
-        positions = np.arange(self.offsets[number], self.offsets[number + 1])
+        whole = as_whole(number)
+        if whole is None or not 0 <= whole < self.num_episodes:
+            raise LapwingError(f"episodes are numbered 0 to {self.num_episodes - 1}, got {shown(number)}")
+        positions = np.arange(self.offsets[whole], self.offsets[whole + 1])
         return np.asarray(self.observations[self.rows(positions)])
 
     def pair_positions(self, gap: int = 1, chunk: int = CHUNK_ROWS) -> Iterator[NDArray[np.int64]]:
         """Positions of all states that have a state ``gap`` steps later in their own episode, in chunks."""
-        if gap < 0:
-            raise LapwingError(f"a gap between states cannot be negative, got {gap}")
+        if not isinstance(gap, (int, np.integer)) or not 0 <= gap < 1 << 62:
+            raise LapwingError(f"a gap between states is a whole number of at least 0, got {shown(gap)}")
         first = 0
         while first < self.num_episodes:
             last = int(np.searchsorted(self.offsets, self.offsets[first] + chunk, side="right")) - 1
@@ -139,7 +141,7 @@ class Trajectories:
 
     def save(self, path: str | Path) -> Path:
         """Write a folder of plain ``.npy`` files and a JSON manifest, all or nothing; no pickle."""
-        target = Path(path)
+        target = as_path(path, "the folder to save to")
         with replaced_directory(target, MANIFEST, ARRAY_FILES) as folder:
             checksums = {name: write_array(folder / f"{name}.npy", array) for name, array in self._arrays().items()}
             write_manifest(folder, checksums, self.metadata)
@@ -148,9 +150,7 @@ class Trajectories:
     @classmethod
     def load(cls, path: str | Path, *, mmap: bool = False) -> "Trajectories":
         """Read what :meth:`save` wrote; with ``mmap`` the arrays stay on disk (and are not checksummed)."""
-        if not isinstance(path, (str, Path)):
-            raise LapwingError(f"Trajectories.load takes the path of a folder, got {type(path).__name__}")
-        folder = Path(path)
+        folder = as_path(path, "the folder of trajectories")
         if (folder / MODEL_MANIFEST).is_file() and not (folder / MANIFEST).exists():
             raise LapwingError(f"{folder} holds a representation, not trajectories; read it with lapwing.load")
         manifest = Record(read_manifest(folder / MANIFEST, FORMAT, VERSION), str(folder / MANIFEST))
