@@ -8,7 +8,14 @@ import jax
 
 from lapwing.errors import LapwingError
 from lapwing.locks import locked
-from lapwing.training.checkpoints import COMPILED, DAMAGED, Checkpoint, newest_checkpoint, write_checkpoint
+from lapwing.training.checkpoints import (
+    COMPILED,
+    DAMAGED,
+    Checkpoint,
+    checkpoint_files,
+    newest_checkpoint,
+    write_checkpoint,
+)
 from lapwing.training.engine import Inspect, Report, run_program, spread_over_devices
 from lapwing.training.identity import compiled_digest, identity_of
 from lapwing.training.interrupts import LearningInterruptedError, wishes_to_stop
@@ -46,8 +53,10 @@ def train(
         identity = identity_of(job)
         if job.custom or job.given is not None:
             identity[COMPILED] = compiled_digest(program, state, data)
-        shapes = jax.eval_shape(lambda: program.run(state, data, min(every, steps))[1])
-        last = newest_checkpoint(folder, state, identity, shapes)
+        last = None
+        if checkpoint_files(folder):
+            metrics = jax.eval_shape(lambda: program.run(state, data, min(every, steps))[1])
+            last = newest_checkpoint(folder, state, identity, metrics)
         if last is not None and last.finished:
             return last
         before, past = (0.0, []) if last is None else (last.seconds, last.history)
