@@ -279,7 +279,7 @@ def test_half_written_files_of_a_kill_are_swept_away(run: Any, monkeypatch: pyte
 
 
 def test_a_termination_before_learning_begins_leaves_no_trace() -> None:
-    words = f"{sys.executable} -m lapwing.cli learn Rooms-64 --data-steps 400000000 --out run"
+    words = f"{sys.executable} -m lapwing.cli learn Rooms-64 --data-steps 60000000 --out run"
     process = subprocess.Popen(shlex.split(words), stderr=subprocess.PIPE, text=True)
     while not Path("run/order.json").exists() and process.poll() is None:
         time.sleep(0.02)
