@@ -197,6 +197,7 @@ def test_without_a_run_there_is_nothing_to_go_on_with(run: Any) -> None:
         (["lapwing", "learn", "--resume", "elsewhere"], "is damaged"),
         (["lapwing", "solve", "GridMaze-7"], "is damaged"),
         (["lapwing", "--help"], "is damaged"),
+        (["lapwing", "learn", "GridMaze-7", "--seeds", "999999999999"], "is damaged"),
         (["lapwing", "learn", "gym:evil_module:Env-v0"], "names code to import"),
     ],
 )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import lapwing as lw
-from lapwing.commands.learning import MAX_SEEDS
+from lapwing.commands.learned import MAX_SEEDS
 from lapwing.orders import CHECKPOINTS
 from lapwing.report.page import MAX_RUNS
 from lapwing.report.sources import read_run

@@ -22,6 +22,9 @@ from lapwing.words.spelling import spelled
 LEARNED, COUNTED = "learned", "counting estimate"
 PAGE = "report.html"
 
+# As many as one page shows side by side.
+MAX_SEEDS = 24
+
 
 class Result(NamedTuple):
     """One model, where it is kept, how it scores against the truth where there is one, and the files written."""

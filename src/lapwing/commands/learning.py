@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lapwing import terminal
-from lapwing.commands.learned import PAGE, read_results, seeds_of, show_results, write_results
+from lapwing.commands.learned import MAX_SEEDS, PAGE, read_results, seeds_of, show_results, write_results
 from lapwing.commands.resuming import resumed, under_order
 from lapwing.commands.words import GYMNASIUM_PREFIX, collection_source, file_name
 from lapwing.environments.descriptions import world_from_description
@@ -29,9 +29,6 @@ from lapwing.trajectories.collect import collect
 from lapwing.trajectories.container import MANIFEST as DATA_MANIFEST
 from lapwing.trajectories.container import Trajectories
 from lapwing.words.representations import Learn
-
-# As many as one page shows side by side.
-MAX_SEEDS = 24
 
 
 def run_learn(words: Learn) -> int:

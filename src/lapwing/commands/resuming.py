@@ -9,7 +9,7 @@ from io import StringIO
 from pathlib import Path
 
 from lapwing.cli import parse
-from lapwing.commands.learned import folders_of
+from lapwing.commands.learned import MAX_SEEDS, folders_of
 from lapwing.commands.words import GYMNASIUM_PREFIX
 from lapwing.environments.registry import LAYOUTS_VARIABLE
 from lapwing.errors import CannotWriteError, LapwingError
@@ -106,6 +106,8 @@ def _parsed(folder: Path, order: Order) -> Learn:
     except (SystemExit, ValueError) as error:
         raise damaged from error
     if not isinstance(original, Learn) or not original.source or original.resume is not None:
+        raise damaged
+    if not 1 <= original.seeds <= MAX_SEEDS:
         raise damaged
     if ":" in original.source.removeprefix(GYMNASIUM_PREFIX) and original.source.startswith(GYMNASIUM_PREFIX):
         # Gymnasium imports the module named before a colon: a file must not choose which code is run.
