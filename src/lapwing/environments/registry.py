@@ -98,6 +98,7 @@ def make_layout(name: str, layouts: str | Path | None = None) -> Layout:
     if name in SHIPPED_BOXES:
         raise LapwingError(f"{name} is a continuous box and has no layout; make_world({name!r}) makes it")
     known = did_you_mean(name, world_names(layouts))
+    known = known if known.endswith("?") else f"{known}."
     raise LapwingError(
         f"unknown world {shown(name)}; {known} A rule (room:20x30, rooms:4x4x5:SEED, maze:10x15:SEED) "
         "or the path of a .txt layout works too"
