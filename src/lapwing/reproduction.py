@@ -101,10 +101,8 @@ def reproduce(
         raise LapwingError("resuming makes runs and rebuilding makes none; leave one of the two out")
     out = as_path(out, "the folder of the study")
     pages = None if pages is None else as_path(pages, "the folder of the pages")
-    if worlds is not None and (isinstance(worlds, str) or not all(isinstance(world, str) for world in _listed(worlds))):
-        raise LapwingError(f"worlds are a list of names, got {shown(worlds)}")
     kept = out / name / FILE
-    request = Request(full, seeds, steps, _tuple(worlds), None if layouts is None else str(layouts))
+    request = Request(full, seeds, steps, _names(worlds), None if layouts is None else str(layouts))
     if resume:
         request = request.completed_by(read_request(kept, name))
     plan = _plan(artefact, request)
@@ -122,17 +120,24 @@ def reproduce(
         if failed and not (resume or rebuild):
             keep_request(kept, name, request, runs)
     results = store.results(runs)
-    if not results.finished:
-        if rebuild:
-            raise LapwingError(f"{store.root} holds no finished run of {name}; leave --rebuild out to make them")
-        return Reproduction(plan, [], failed, results, [])
+    if rebuild and not results.finished:
+        raise LapwingError(f"{store.root} holds no finished run of {name}; leave --rebuild out to make them")
+    done = Reproduction(plan, [], failed, results, [])
+    return _with_pages(artefact, done, runs, store, pages or out / name, request.command(name))
+
+
+def _with_pages(
+    artefact: Artefact, done: Reproduction, runs: list[Run], store: RunStore, folder: Path, command: str
+) -> Reproduction:
+    """The same with its tables, written; as it is where no run finished."""
+    if not done.results.finished:
+        return done
     with _numbers_that_make_tables(store):
-        done = Reproduction(plan, artefact.table(plan, results), failed, results, [])
+        done = replace(done, tables=artefact.table(done.plan, done.results))
     try:
-        files = _write(artefact, done, runs, store, pages or out / name, request.command(name))
+        return replace(done, files=_write(artefact, done, runs, store, folder, command))
     except LapwingError as error:
         raise PageNotWrittenError(str(error), done) from error
-    return replace(done, files=files)
 
 
 @contextmanager
@@ -155,12 +160,14 @@ def _plan(artefact: Artefact, request: Request) -> Plan:
     return make_plan(artefact.spec, full=bool(request.full), **size, worlds=request.worlds, layouts=layouts)
 
 
-def _listed(worlds: Any) -> list[Any]:
-    return list(worlds) if isinstance(worlds, Iterable) else [None]
-
-
-def _tuple(worlds: Sequence[str] | None) -> tuple[str, ...] | None:
-    return None if worlds is None else tuple(worlds)
+def _names(worlds: Any) -> tuple[str, ...] | None:
+    """Names of worlds as they were given, or none; a single text would pass for a list of letters."""
+    if worlds is None:
+        return None
+    listed = tuple(worlds) if isinstance(worlds, Iterable) and not isinstance(worlds, str) else (None,)
+    if not all(isinstance(name, str) for name in listed):
+        raise LapwingError(f"worlds are a list of names, got {shown(worlds)}")
+    return listed
 
 
 def _write(
