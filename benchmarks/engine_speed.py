@@ -16,10 +16,10 @@ import jax
 import optax
 
 import lapwing as lw
-from lapwing.batches.gaps import endless_gaps
-from lapwing.batches.sampled import sampled_batches
 from lapwing.encoders.registry import build_encoder
+from lapwing.operators.lags import endless_gaps
 from lapwing.training.config import make_config
+from lapwing.training.sampled_batches import sampled_batches
 from lapwing.training.step import make_program
 
 HIDDEN = (256, 256, 256)

@@ -22,9 +22,9 @@ PIXEL_STEPS = 1_000_000
 
 
 def nothing(options: argparse.Namespace) -> str:
-    import lapwing.learning
+    import lapwing.training.learner
 
-    return f"imported {lapwing.learning.__name__}"
+    return f"imported {lapwing.training.learner.__name__}"
 
 
 def collected(options: argparse.Namespace, **given: object):
@@ -34,7 +34,7 @@ def collected(options: argparse.Namespace, **given: object):
 
 
 def on_disk(options: argparse.Namespace):
-    from lapwing.trajectories.container import Trajectories
+    from lapwing.data.trajectories import Trajectories
 
     return Trajectories.load(data_folder(options), mmap=True)
 
@@ -95,7 +95,7 @@ def continuous(options: argparse.Namespace) -> str:
 
 def command(*words: str) -> Callable[[argparse.Namespace], str]:
     def run(options: argparse.Namespace) -> str:
-        from lapwing import cli
+        from lapwing.cli import main as cli
 
         numbers = {
             "DATA": str(data_folder(options)),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from lapwing import cli
+from lapwing.cli import main as cli
 
 AUTHORS_LAYOUTS = Path(__file__).resolve().parents[2] / "shared" / "layouts"
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.studies.executors import Timed
-from lapwing.studies.runs import Outcome, Run
+from lapwing_paper.engine.executors import Timed
+from lapwing_paper.engine.runs import Outcome, Run
 
 
 def fabricate(run: Run) -> Outcome:

@@ -12,20 +12,21 @@ import gymnasium
 import numpy as np
 import pytest
 
-from lapwing.batches import gaps as gap_module
-from lapwing.batches.gaps import endless_gaps, gaps_inside_episodes, states_by_room
-from lapwing.runs import audit_record
-from lapwing.spectral import noise
-from lapwing.spectral.noise import sampling_angles
-from lapwing.spectral.operators import operator_from_trajectories
+from lapwing.data import audit as audit_module
+from lapwing.data import builder as building
+from lapwing.data import from_gymnasium, vectorised
+from lapwing.data import trajectories as container
+from lapwing.data.audit import audit
+from lapwing.data.builder import ObservationTable, TrajectoryBuilder
+from lapwing.data.collect import collect
+from lapwing.data.trajectories import Trajectories
+from lapwing.diagnostics import noise
+from lapwing.diagnostics.noise import sampling_angles
+from lapwing.operators import lags as gap_module
+from lapwing.operators.lags import endless_gaps, gaps_inside_episodes, states_by_room
+from lapwing.operators.operator import operator_from_trajectories
+from lapwing.report.run_folder import audit_record
 from lapwing.training.answer import bootstrap_errors
-from lapwing.trajectories import audit as audit_module
-from lapwing.trajectories import builder as building
-from lapwing.trajectories import container, from_gymnasium, vectorised
-from lapwing.trajectories.audit import audit
-from lapwing.trajectories.builder import ObservationTable, TrajectoryBuilder
-from lapwing.trajectories.collect import collect
-from lapwing.trajectories.container import Trajectories
 
 STEPS = 1_000_000
 MEGABYTE = 1e6

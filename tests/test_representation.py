@@ -11,15 +11,16 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from lapwing import model_files, representation
+from lapwing import representation
+from lapwing.data.collect import collect
 from lapwing.definitions import geometric, successor, truncated
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.environments.box import BoxWorld
 from lapwing.errors import LapwingError
-from lapwing.exact import solve
-from lapwing.model_files import MANIFEST, NEXT_WEIGHTS, WEIGHTS
 from lapwing.representation import ENCODER_HOMES, LaplacianRepresentation, load
-from lapwing.trajectories.collect import collect
+from lapwing.solving import solve
+from lapwing.storage import model_files
+from lapwing.storage.model_files import MANIFEST, NEXT_WEIGHTS, WEIGHTS
 
 
 @pytest.fixture(scope="module")

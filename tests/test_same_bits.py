@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lapwing.trajectories.collect import collect
+from lapwing.data.collect import collect
 
 Numbers = dict[str, np.ndarray]
 

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import lapwing as lw
-from lapwing.files import write_csv
+from lapwing.storage.files import write_csv
 
 
 def main(kind: str, folder: Path) -> None:

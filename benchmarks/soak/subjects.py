@@ -11,7 +11,7 @@ from safetensors.numpy import load
 
 from lapwing.training.checkpoints import checkpoint_files
 
-LAPWING = [sys.executable, "-m", "lapwing.cli"]
+LAPWING = [sys.executable, "-m", "lapwing.cli.main"]
 SEVERAL_SEEDS = Path(__file__).with_name("several_seeds.py")
 PATIENCE = 600.0
 

@@ -33,7 +33,6 @@ __all__ = [
     "operator",
     "perfect_maze",
     "rayleigh_ritz",
-    "reproduce",
     "room",
     "rooms",
     "score",
@@ -51,36 +50,39 @@ _HOMES = {
     "LapwingError": "errors",
     "LapwingWarning": "errors",
     "Layout": "environments.layouts",
-    "Learner": "learning",
-    "Operator": "spectral.operators",
-    "Trajectories": "trajectories.container",
+    "Learner": "training.learner",
+    "Operator": "operators.operator",
+    "Trajectories": "data.trajectories",
     "allo": "objectives",
-    "audit": "trajectories.audit",
-    "collect": "trajectories.collect",
+    "audit": "data.audit",
+    "collect": "data.collect",
     "counting_score": "evaluation.score",
-    "from_arrays": "trajectories.sources",
-    "from_minari": "trajectories.sources",
+    "from_arrays": "data.sources",
+    "from_minari": "data.sources",
     "gdo": "objectives",
     "geometric": "definitions",
     "ggdo": "objectives",
-    "learn": "learning",
+    "learn": "training.learner",
     "load": "representation",
     "make_world": "environments.registry",
     "one_step": "definitions",
-    "operator": "exact",
+    "operator": "solving",
     "perfect_maze": "environments.rules",
-    "rayleigh_ritz": "spectral.ritz",
-    "reproduce": "reproduction",
+    "rayleigh_ritz": "operators.ritz",
     "room": "environments.rules",
     "rooms": "environments.rules",
     "score": "evaluation.score",
-    "solve": "exact",
+    "solve": "solving",
     "successor": "definitions",
     "truncated": "definitions",
     "world_names": "environments.registry",
 }
 
 if TYPE_CHECKING:
+    from lapwing.data.audit import audit
+    from lapwing.data.collect import collect
+    from lapwing.data.sources import from_arrays, from_minari
+    from lapwing.data.trajectories import Trajectories
     from lapwing.definitions import geometric, one_step, successor, truncated
     from lapwing.environments.box import BoxWorld
     from lapwing.environments.grid import GridWorld
@@ -89,17 +91,12 @@ if TYPE_CHECKING:
     from lapwing.environments.rules import perfect_maze, room, rooms
     from lapwing.errors import LapwingError, LapwingWarning
     from lapwing.evaluation.score import counting_score, score
-    from lapwing.exact import operator, solve
-    from lapwing.learning import Learner, learn
     from lapwing.objectives import allo, gdo, ggdo
+    from lapwing.operators.operator import Operator
+    from lapwing.operators.ritz import rayleigh_ritz
     from lapwing.representation import LaplacianRepresentation, load
-    from lapwing.reproduction import reproduce
-    from lapwing.spectral.operators import Operator
-    from lapwing.spectral.ritz import rayleigh_ritz
-    from lapwing.trajectories.audit import audit
-    from lapwing.trajectories.collect import collect
-    from lapwing.trajectories.container import Trajectories
-    from lapwing.trajectories.sources import from_arrays, from_minari
+    from lapwing.solving import operator, solve
+    from lapwing.training.learner import Learner, learn
 
 register_worlds()
 

@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from lapwing.checks import as_path
 from lapwing.definitions import Definition, as_definition, one_step, parse_definition
+from lapwing.diagnostics.certificate import Certificate, certify
+from lapwing.diagnostics.problems import Problem, find_problems
 from lapwing.encoders.base import Encoder
 from lapwing.errors import LapwingError
-from lapwing.health import Problem, find_problems
-from lapwing.model_files import MANIFEST, read_model, write_model
-from lapwing.records import Record, world_name
-from lapwing.spectral.certificates import Certificate, certify
-from lapwing.spectral.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, LEARNED_TOLERANCE
+from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, LEARNED_TOLERANCE
+from lapwing.storage.model_files import MANIFEST, read_model, write_model
+from lapwing.storage.records import Record, world_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -223,7 +223,7 @@ def load(path: str | Path) -> LaplacianRepresentation:
 def _notebook() -> Any:
     # Pictures are drawn from representations, so the module that draws them imports this one and cannot be imported
     # by it. As for encoders above, its name is enough, and it is loaded when somebody wants to look.
-    return importlib.import_module("lapwing.notebook")
+    return importlib.import_module("lapwing.report.notebook")
 
 
 def _number_or_none(manifest: Record, name: str, least: float | None = None) -> float | None:

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from lapwing.data.collect import collect
 from lapwing.definitions import one_step, successor
 from lapwing.encoders.base import Encoder
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.environments.box import BoxWorld
 from lapwing.errors import LapwingError, LapwingWarning
 from lapwing.evaluation.score import counting_score, relative_errors, score
-from lapwing.exact import solve
 from lapwing.representation import LaplacianRepresentation
-from lapwing.trajectories.collect import collect
+from lapwing.solving import solve
 
 
 @pytest.fixture(scope="module")

@@ -28,17 +28,17 @@ import numpy as np
 # Which modules are instrumented is no news.
 with redirect_stderr(io.StringIO()), atheris.instrument_imports(include=["lapwing"]):
     import lapwing as lw
+    from lapwing.data.trajectories import Trajectories
     from lapwing.definitions import parse_definition
     from lapwing.environments.descriptions import world_from_description
     from lapwing.environments.layouts import Layout
     from lapwing.environments.registry import make_layout
     from lapwing.errors import LapwingError
-    from lapwing.reading import read_array
     from lapwing.report.sources import read_run
-    from lapwing.studies.runs import Outcome, Run
-    from lapwing.studies.store import RunStore
+    from lapwing.storage.reading import read_array
     from lapwing.training.config import make_config
-    from lapwing.trajectories.container import Trajectories
+    from lapwing_paper.engine.runs import Outcome, Run
+    from lapwing_paper.engine.store import RunStore
 
 SLOW_SECONDS = 5
 MEMORY_MIB = 4096

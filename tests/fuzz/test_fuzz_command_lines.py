@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import lapwing as lw
-from lapwing import cli
-from lapwing.runs import write_run
-from lapwing.trajectories.container import MANIFEST as DATA_MANIFEST
-from lapwing.trajectories.container import Trajectories
+from lapwing.cli import main as cli
+from lapwing.data.trajectories import MANIFEST as DATA_MANIFEST
+from lapwing.data.trajectories import Trajectories
+from lapwing.report.run_folder import write_run
 
 CODES = {0, 1, 2, 3}
 
@@ -130,9 +130,13 @@ def light_work(template: Path) -> Iterator[None]:
     """Training, studies and the doctor's own try take seconds and read no words: they are left out."""
     learned = lw.load(template / "learned")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lapwing.commands.learning.Learner.fit_many", lambda _, __, seeds, **___: [learned] * len(seeds))
-        patch.setattr("lapwing.reproduction.carry_out", lambda *_, **__: None)
-        patch.setattr("lapwing.doctor.tiny_run", lambda: {"solve_seconds": 0.0, "learn_seconds": 0.0, "cosine": 1.0})
+        patch.setattr(
+            "lapwing.cli.commands.learning.Learner.fit_many", lambda _, __, seeds, **___: [learned] * len(seeds)
+        )
+        patch.setattr("lapwing_paper.reproduction.carry_out", lambda *_, **__: None)
+        patch.setattr(
+            "lapwing.cli.examination.tiny_run", lambda: {"solve_seconds": 0.0, "learn_seconds": 0.0, "cosine": 1.0}
+        )
         patch.delenv("LAPWING_LAYOUTS", raising=False)
         yield
 

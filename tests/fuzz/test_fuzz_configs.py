@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from odd_values import CHEAP, odd_numbers, odd_things, result_or_error
 
 from lapwing.errors import LapwingError
-from lapwing.learning import Learner
 from lapwing.objectives import OBJECTIVES, Objective
 from lapwing.training.config import PRESETS, LearnConfig, make_config
+from lapwing.training.learner import Learner
 
 NUMBERS = ("barrier", "barrier_rate", "dual_rate", "max_dual")
 OPTIONS = [field.name for field in fields(LearnConfig)]

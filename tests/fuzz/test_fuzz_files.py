@@ -16,13 +16,13 @@ from odd_values import json_documents, result_or_error
 from test_fuzz_trajectories import same_content
 
 import lapwing as lw
+from lapwing.data.trajectories import Trajectories
 from lapwing.errors import LapwingError
-from lapwing.reading import read_array
 from lapwing.report.sources import read_run
 from lapwing.representation import LaplacianRepresentation
-from lapwing.studies.runs import Outcome, Run
-from lapwing.studies.store import RunStore
-from lapwing.trajectories.container import Trajectories
+from lapwing.storage.reading import read_array
+from lapwing_paper.engine.runs import Outcome, Run
+from lapwing_paper.engine.store import RunStore
 
 MUTANTS = 300
 STUDY_RUN = Run("fuzz", None, seed=0)

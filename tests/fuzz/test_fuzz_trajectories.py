@@ -12,9 +12,9 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from odd_values import CHEAP, odd_things, result_or_error
 
 import lapwing as lw
+from lapwing.data.sources import from_arrays
+from lapwing.data.trajectories import ARRAYS, Trajectories
 from lapwing.errors import LapwingError
-from lapwing.trajectories.container import ARRAYS, Trajectories
-from lapwing.trajectories.sources import from_arrays
 
 NUMERIC = ["f8", "f4", "f2", "i8", "i4", "u1", "?", ">f4", ">i2"]
 OTHER = ["c16", "O", "U2", "S2", "M8[s]"]

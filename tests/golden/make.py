@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 import lapwing as lw
-from lapwing.locks import LOCK
-from lapwing.orders import CHECKPOINTS, Order, write_order
-from lapwing.runs import write_run
-from lapwing.studies.places import place
-from lapwing.studies.runs import Outcome, Run
-from lapwing.studies.store import RunStore
+from lapwing.report.run_folder import write_run
+from lapwing.storage.locks import LOCK
+from lapwing.storage.orders import CHECKPOINTS, Order, write_order
 from lapwing.training import keeping
 from lapwing.training.engine import Report
+from lapwing_paper.engine.places import place
+from lapwing_paper.engine.runs import Outcome, Run
+from lapwing_paper.engine.store import RunStore
 
 STUDY_RUN = Run("ALLO", place("GridMaze-7", None), 0, {"options": {"steps": 5}})
 INTERRUPTED: dict[str, Any] = {"dim": 2, "hidden": (4,), "steps": 30, "log_every": 10, "spare": 0, "encoder": "mlp"}

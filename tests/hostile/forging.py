@@ -152,7 +152,7 @@ def forge_arrays(folder: Path, **changes: Any) -> None:
 
 def forge_npy(folder: Path, name: str, array: Any) -> None:
     """Put another array into trajectories, and the checksum that goes with it."""
-    from lapwing.reading import crc32
+    from lapwing.storage.reading import crc32
 
     (folder / f"{name}.npy").write_bytes(saved(array))
     manifest = json.loads((folder / "trajectories.json").read_text())

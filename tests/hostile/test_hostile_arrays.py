@@ -9,7 +9,7 @@ import pytest
 from forging import array_bombs, saved
 
 from lapwing.errors import LapwingError
-from lapwing.reading import read_array
+from lapwing.storage.reading import read_array
 
 BOMBS = sorted(array_bombs(Path("unused")))
 
@@ -99,7 +99,7 @@ def test_what_is_no_file_is_refused_at_once(place: Path, kind: str) -> None:
 def test_a_file_larger_than_memory_is_not_read_at_once(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = place / "array.npy"
     path.write_bytes(saved(np.zeros(100)))
-    monkeypatch.setattr("lapwing.reading.memory_bytes", lambda: 500)
+    monkeypatch.setattr("lapwing.storage.reading.memory_bytes", lambda: 500)
     assert len(read_array(path, mmap=True)) == 100
     with pytest.raises(LapwingError, match="memory-map it"):
         read_array(path)

@@ -8,9 +8,9 @@ import pytest
 from forging import JSON_BOMBS, array_bombs, edit_json
 
 from lapwing.errors import LapwingError
-from lapwing.studies.places import place as world
-from lapwing.studies.runs import Run
-from lapwing.studies.store import RunStore
+from lapwing_paper.engine.places import place as world
+from lapwing_paper.engine.runs import Run
+from lapwing_paper.engine.store import RunStore
 
 Copied = Callable[[str], Path]
 RUN = Run("ALLO", world("GridMaze-7", None), 0, {"options": {"steps": 5}})

@@ -9,7 +9,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.report import write_report
-from lapwing.runs import write_run
+from lapwing.report.run_folder import write_run
 
 COMMAND = ["lapwing", "learn", "GridRoomSym-4", "--dim", "6", "--steps", "60"]
 

@@ -16,10 +16,10 @@ from lapwing.errors import LapwingError
 from lapwing.report.charts import curve_figures
 from lapwing.report.content import RunContent, content_of
 from lapwing.report.places import box_raster
+from lapwing.report.run_folder import write_run
 from lapwing.report.sources import read_run, read_runs
 from lapwing.report.spectrum import dual_reading
 from lapwing.report.truth import turned_to
-from lapwing.runs import write_run
 
 
 @pytest.fixture(scope="module")

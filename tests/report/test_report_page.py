@@ -15,7 +15,7 @@ import lapwing as lw
 from lapwing.errors import LapwingError
 from lapwing.report import write_report
 from lapwing.report.page import MAX_RUNS, as_script
-from lapwing.runs import write_run
+from lapwing.report.run_folder import write_run
 
 NASTY = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.runs import MAX_OBSERVATIONS, RUN_FILES, audit_record, write_run
+from lapwing.report.run_folder import MAX_OBSERVATIONS, RUN_FILES, audit_record, write_run
 
 
 def record(folder: Path, name: str) -> dict[str, Any]:

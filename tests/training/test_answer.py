@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import lapwing as lw
-from lapwing.batches.gaps import endless_gaps
+from lapwing.data.trajectories import Trajectories
+from lapwing.diagnostics.certificate import ritz_angles
 from lapwing.errors import LapwingError
-from lapwing.spectral.certificates import ritz_angles
-from lapwing.spectral.operators import Operator
+from lapwing.operators.lags import endless_gaps
+from lapwing.operators.operator import Operator
 from lapwing.training.answer import bootstrap_errors, merge_inseparable, read_forms, with_canonical_signs
 from lapwing.training.forms import Forms, TableJudge
-from lapwing.trajectories.container import Trajectories
 
 GAPS = endless_gaps([0.9, 0.99])
 Array = NDArray[np.float64]

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 import lapwing as lw
-from lapwing.batches import exact
-from lapwing.batches.gaps import endless_gaps, gaps_inside_episodes
-from lapwing.spectral.operators import Operator
+from lapwing.data.trajectories import Trajectories
+from lapwing.operators.lags import endless_gaps, gaps_inside_episodes
+from lapwing.operators.operator import Operator
+from lapwing.training import exact_batches as exact
 from lapwing.training import forms as forms_module
 from lapwing.training.forms import Forms, PairJudge, TableJudge, draw_walks
-from lapwing.trajectories.container import Trajectories
 
 MIXTURE = endless_gaps([0.9, 0.99, 0.999])
 

@@ -10,11 +10,11 @@ import optax
 import pytest
 
 import lapwing as lw
-from lapwing.batches.exact import exact_batches
-from lapwing.batches.gaps import endless_gaps
-from lapwing.batches.sampled import sampled_batches
 from lapwing.encoders.registry import build_encoder
 from lapwing.objectives import allo
+from lapwing.operators.lags import endless_gaps
+from lapwing.training.exact_batches import exact_batches
+from lapwing.training.sampled_batches import sampled_batches
 from lapwing.training.step import Program, make_program
 
 RATE = 1e-2

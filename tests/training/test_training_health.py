@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import lapwing as lw
+from lapwing.data.trajectories import Trajectories
+from lapwing.diagnostics.problems import Problem, ProblemError
 from lapwing.errors import LapwingError, UntrustedWarning
-from lapwing.health import Problem, ProblemError
-from lapwing.spectral.operators import operator_from_matrix
+from lapwing.operators.operator import operator_from_matrix
 from lapwing.training.engine import LearningDivergedError, NetworkCollapsedError
-from lapwing.trajectories.container import Trajectories
 
 MAZE = lw.operator("GridMaze-7")
 SMALL: dict[str, Any] = {"hidden": (32, 32), "steps": 300, "log_every": 100, "stop_when_converged": False}

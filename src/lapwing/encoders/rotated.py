@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from lapwing.encoders.base import Encoder
 from lapwing.encoders.registry import NETWORK_ENCODERS
 from lapwing.errors import LapwingError
-from lapwing.records import Record
+from lapwing.storage.records import Record
 
 
 class RotatedEncoder:

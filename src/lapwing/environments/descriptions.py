@@ -10,7 +10,7 @@ from lapwing.environments.grid import GridWorld
 from lapwing.environments.layouts import MAX_TILES, Layout
 from lapwing.environments.registry import World
 from lapwing.errors import LapwingError
-from lapwing.records import Record
+from lapwing.storage.records import Record
 
 
 def describe_world(world: World) -> dict[str, Any]:

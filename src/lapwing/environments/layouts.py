@@ -10,7 +10,7 @@ from scipy import ndimage
 
 from lapwing.checks import as_path, shown
 from lapwing.errors import LapwingError
-from lapwing.reading import read_bytes
+from lapwing.storage.reading import read_bytes
 
 WALL_CHARACTERS = "X#"
 FREE_CHARACTERS = " ."

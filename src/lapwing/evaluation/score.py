@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lapwing.checks import as_real, shown
+from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import Definition, as_definition, successor
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.errors import LapwingError, LapwingWarning
 from lapwing.evaluation.similarity import paper_cosines, subspace_cosines
-from lapwing.exact import solve
-from lapwing.records import world_name
+from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, group_degenerate
 from lapwing.representation import LaplacianRepresentation
-from lapwing.spectral.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, group_degenerate
-from lapwing.trajectories.container import Trajectories
+from lapwing.solving import solve
+from lapwing.storage.records import world_name
 
 ZERO_EIGENVALUE = 1e-9
 

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from lapwing.errors import LapwingError
-from lapwing.records import learning_history
 from lapwing.representation import LaplacianRepresentation
+from lapwing.storage.records import learning_history
 
 COLOURS = {"angle": "#2b4c7e", "cosine": "#d9a441", "loss": "#2b4c7e", "error": "#b3446c", "barrier": "#4f7f5b"}
 

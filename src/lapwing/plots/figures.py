@@ -14,11 +14,11 @@ from lapwing.environments.descriptions import world_from_description
 from lapwing.environments.grid import GridWorld
 from lapwing.environments.registry import World
 from lapwing.errors import LapwingError
-from lapwing.files import replaced_file
+from lapwing.operators.clusters import group_degenerate
 from lapwing.plots.fields import WALL, bare, draw_component, draw_layout, label, values_on_world
-from lapwing.records import world_name
 from lapwing.representation import LaplacianRepresentation
-from lapwing.spectral.clusters import group_degenerate
+from lapwing.storage.files import replaced_file
+from lapwing.storage.records import world_name
 
 MAX_PANELS = 60
 

@@ -14,15 +14,17 @@ from matplotlib.ticker import MaxNLocator
 from lapwing.environments.box import BoxWorld
 from lapwing.environments.registry import World
 from lapwing.errors import LapwingError, did_you_mean
-from lapwing.files import replaced_file
 from lapwing.plots.fields import draw_component, label, values_on_world
 from lapwing.plots.figures import world_of
-from lapwing.plots.studies import COLOURS, STYLES
-from lapwing.records import learning_history
 from lapwing.representation import LaplacianRepresentation
+from lapwing.storage.files import replaced_file
+from lapwing.storage.records import learning_history
 
 What = Literal["eigenvectors", "spectrum", "curves", "comparison"]
 
+# Okabe and Ito's colours, told apart by the colour-blind; yellow is left out, for it fades on white.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+STYLES = ("-", "--", ":")
 TEXT_WIDTH = 5.5
 WIDTHS = (1.0, 40.0)
 MOST_PANELS = 12

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lapwing.data.audit import Audit
+from lapwing.diagnostics.problems import Problem
 from lapwing.errors import LapwingError
-from lapwing.health import Problem
-from lapwing.records import Record, is_number
 from lapwing.report.charts import curve_figures, lengths_figure, spectrum_figure, visits_figure
 from lapwing.report.places import Places, places_of, values_at
 from lapwing.report.records import audit_from
 from lapwing.report.sources import Run
 from lapwing.report.spectrum import Component, components_of
 from lapwing.report.truth import Truth, truth_of
-from lapwing.trajectories.audit import Audit
+from lapwing.storage.records import Record, is_number
 
 # States times components that are drawn; more would make the page large.
 MAX_NUMBERS = 100_000

@@ -13,10 +13,10 @@ from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from lapwing import __version__
 from lapwing.errors import LapwingError
-from lapwing.files import write_bytes
 from lapwing.report.charts import compared_curves, spectra_figure
 from lapwing.report.content import RunContent, content_of
 from lapwing.report.sources import read_runs
+from lapwing.storage.files import write_bytes
 
 MAX_RUNS = 24
 

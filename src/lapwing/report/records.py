@@ -4,16 +4,16 @@ from dataclasses import fields
 from math import prod
 from typing import Any, get_args
 
+from lapwing.data.audit import Audit
 from lapwing.errors import LapwingError
 from lapwing.evaluation.score import Score
-from lapwing.records import DAMAGED, Record
-from lapwing.trajectories.audit import Audit
+from lapwing.storage.records import DAMAGED, Record
 
 KINDS_OF_VISITS = ("states", "cells", "rows")
 
 
 def audit_from(record: Record) -> Audit:
-    """The audit that :meth:`lapwing.trajectories.audit.Audit.as_dict` wrote."""
+    """The audit that :meth:`lapwing.data.audit.Audit.as_dict` wrote."""
     warnings = record.texts("warnings")
     facts: dict[str, Any] = {}
     for one in fields(Audit):

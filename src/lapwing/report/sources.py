@@ -8,10 +8,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from lapwing.errors import LapwingError
-from lapwing.reading import read_array, read_record, read_rows
-from lapwing.records import Record, learning_history, world_name
 from lapwing.report.records import check_audit, check_made, check_scores
 from lapwing.representation import LaplacianRepresentation, load
+from lapwing.storage.reading import read_array, read_record, read_rows
+from lapwing.storage.records import Record, learning_history, world_name
 
 # A run keeps at most 8 MiB of them.
 MAX_OBSERVATION_BYTES = 64 << 20

@@ -6,12 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.batches.gaps import GapDistribution, endless_gaps, gaps_inside_episodes
-from lapwing.errors import LapwingError
-from lapwing.records import is_number
-from lapwing.report.sources import Run
-from lapwing.report.truth import Truth
-from lapwing.spectral.certificates import (
+from lapwing.diagnostics.certificate import (
     DEGENERATE,
     LARGEST_ANGLE,
     LARGEST_GRAM_ERROR,
@@ -20,7 +15,12 @@ from lapwing.spectral.certificates import (
     TRUSTED,
     Certificate,
 )
-from lapwing.spectral.clusters import group_degenerate
+from lapwing.errors import LapwingError
+from lapwing.operators.clusters import group_degenerate
+from lapwing.operators.lags import GapDistribution, endless_gaps, gaps_inside_episodes
+from lapwing.report.sources import Run
+from lapwing.report.truth import Truth
+from lapwing.storage.records import is_number
 
 # More are not believed on the word of a file: each takes memory.
 MAX_EPISODES = 10_000_000

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.errors import LapwingError, LapwingWarning
 from lapwing.evaluation.score import score
-from lapwing.exact import solve
+from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, group_degenerate
 from lapwing.report.places import Places
 from lapwing.report.sources import Run
-from lapwing.spectral.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, group_degenerate
+from lapwing.solving import solve
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.batches.gaps import GapDistribution
-from lapwing.spectral.certificates import LARGEST_ANGLE, certify, ritz_angles
-from lapwing.spectral.clusters import canonical_signs
-from lapwing.spectral.ritz import ritz_from_forms
+from lapwing.data.trajectories import Trajectories
+from lapwing.diagnostics.certificate import LARGEST_ANGLE, certify, ritz_angles
+from lapwing.operators.clusters import canonical_signs
+from lapwing.operators.lags import GapDistribution
+from lapwing.operators.ritz import ritz_from_forms
 from lapwing.training.forms import Encode, Forms
 from lapwing.training.health import refuse_unreadable
-from lapwing.trajectories.container import Trajectories
 
 RESAMPLES = 200
 BOOTSTRAP_TRANSITIONS = 1 << 20

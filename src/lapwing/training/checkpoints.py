@@ -17,8 +17,8 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from lapwing.errors import LapwingError, LapwingWarning
-from lapwing.files import write_bytes
-from lapwing.reading import read_bytes
+from lapwing.storage.files import write_bytes
+from lapwing.storage.reading import read_bytes
 from lapwing.training.engine import Report
 from lapwing.training.step import Metrics, TrainState
 

@@ -7,8 +7,8 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from lapwing.diagnostics.problems import Problem, ProblemError
 from lapwing.errors import LapwingError
-from lapwing.health import Problem, ProblemError
 from lapwing.training.step import Metrics, Program, TrainState
 
 

@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from lapwing.batches.exact import DENSE_STATES, dense_operator, sparse_operator
-from lapwing.batches.gaps import GapDistribution, fitting_starts, gaps_inside_episodes, states_by_room
-from lapwing.spectral.operators import Operator
-from lapwing.trajectories.container import Trajectories
+from lapwing.data.trajectories import Trajectories
+from lapwing.operators.lags import GapDistribution, fitting_starts, gaps_inside_episodes, states_by_room
+from lapwing.operators.operator import Operator
+from lapwing.training.exact_batches import DENSE_STATES, dense_operator, sparse_operator
 
 Encode = Callable[[NDArray[Any]], NDArray[Any]]
 

@@ -7,7 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.health import (
+from lapwing.data.distinct import distinct_rows
+from lapwing.data.trajectories import Trajectories
+from lapwing.diagnostics.problems import (
     COLLAPSED,
     DEAD,
     DIVERGED,
@@ -22,11 +24,9 @@ from lapwing.health import (
 from lapwing.objectives import AlloState
 from lapwing.objectives.barrier import BarrierState
 from lapwing.objectives.base import Info, Objective
-from lapwing.spectral.operators import Operator
+from lapwing.operators.operator import Operator
 from lapwing.training.config import LearnConfig
 from lapwing.training.forms import Forms
-from lapwing.trajectories.container import Trajectories
-from lapwing.trajectories.distinct import distinct_rows
 
 # Smallest mean square relative to the largest, largest cosine, and the share of the outputs that varies. Slow networks
 # were seen at 0.02 (after 2,000 steps), 0.999 and 0.003; those that had died out below 1e-3, above 0.9999, below 6e-4.

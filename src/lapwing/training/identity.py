@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from lapwing.spectral.operators import Operator
+from lapwing.data.trajectories import Trajectories
+from lapwing.operators.operator import Operator
 from lapwing.training.config import LearnConfig
 from lapwing.training.job import Data, Job
 from lapwing.training.step import Program, TrainState
-from lapwing.trajectories.container import Trajectories
 
 BLOCK_BYTES = 64 << 20
 

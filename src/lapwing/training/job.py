@@ -9,22 +9,22 @@ import jax
 import numpy as np
 import optax
 
-from lapwing.batches.base import Batches
-from lapwing.batches.exact import DENSE_STATES, dense_operator, exact_batches
-from lapwing.batches.gaps import endless_gaps
-from lapwing.batches.sampled import sampled_batches
+from lapwing.data.trajectories import Trajectories
 from lapwing.encoders.own import OwnEncoder
 from lapwing.encoders.registry import build_encoder, default_kind
 from lapwing.encoders.statistics import image_statistics, range_statistics
 from lapwing.errors import LapwingError
 from lapwing.objectives import permuted
 from lapwing.objectives.base import Objective
-from lapwing.spectral.operators import Operator, operator_from_trajectories
+from lapwing.operators.lags import endless_gaps
+from lapwing.operators.operator import Operator, operator_from_trajectories
+from lapwing.training.batches import Batches
 from lapwing.training.config import LearnConfig
 from lapwing.training.engine import spread_over_devices
+from lapwing.training.exact_batches import DENSE_STATES, dense_operator, exact_batches
 from lapwing.training.health import refuse_unlearnable
+from lapwing.training.sampled_batches import sampled_batches
 from lapwing.training.step import Program, TrainState, make_program
-from lapwing.trajectories.container import Trajectories
 
 Data = Trajectories | Operator
 """What can be learned from: experience, or exact dynamics."""

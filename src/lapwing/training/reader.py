@@ -6,21 +6,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lapwing.data.trajectories import Trajectories
+from lapwing.diagnostics.noise import sampling_angles
+from lapwing.diagnostics.problems import RECORD, ProblemError
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.encoders.rotated import RotatedEncoder
-from lapwing.health import RECORD, ProblemError
 from lapwing.objectives import AlloState, dual_eigenvalues, output_order
+from lapwing.operators.clusters import DATA_TOLERANCE, LEARNED_TOLERANCE
+from lapwing.operators.operator import Operator
 from lapwing.representation import LaplacianRepresentation
-from lapwing.spectral.clusters import DATA_TOLERANCE, LEARNED_TOLERANCE
-from lapwing.spectral.noise import sampling_angles
-from lapwing.spectral.operators import Operator
 from lapwing.training.answer import Reading, bootstrap_errors, read_forms, unresolved_angles, with_canonical_signs
 from lapwing.training.engine import Inspect, NetworkCollapsedError, UnreadableSeedError
 from lapwing.training.forms import Forms, Judge, PairJudge, TableJudge
 from lapwing.training.health import collapsed, training_problems
 from lapwing.training.job import Job
 from lapwing.training.step import Program, TrainState
-from lapwing.trajectories.container import Trajectories
 
 Watch = Callable[[LaplacianRepresentation], dict[str, float]]
 """Numbers to report of an unfinished model, such as its cosine to a truth; they never influence learning."""

@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from lapwing.batches.base import Batches
 from lapwing.encoders.layers import trainable_filter
 from lapwing.objectives.base import Info, Objective
+from lapwing.training.batches import Batches
 
 SEEDS_AT_ONCE = 5
 

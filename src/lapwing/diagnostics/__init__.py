@@ -1,0 +1,1 @@
+"""How far a result can be trusted: certificates, sampling noise, and named problems."""

@@ -1,0 +1,101 @@
+"""What finite data do to eigenvectors: the angle by which sampling noise turns each, estimated without a truth."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.data.trajectories import Trajectories
+from lapwing.operators.clusters import group_degenerate
+
+NOISE_TRANSITIONS = 1 << 18
+CHUNK = 1 << 14
+FEWEST_PARTS = 20
+SHORTEST_PART = 10
+
+
+def sampling_angles(
+    values_at: Callable[[NDArray[np.int64]], NDArray[np.float64]],
+    eigenvalues: NDArray[np.float64],
+    data: Trajectories,
+    tolerance: float,
+) -> NDArray[np.float64]:
+    """(d,) root mean square sines of the angles by which noise in the data turns each component.
+
+    To first order, noise mixes component i with j by ``<u_i, (dL - lambda_i dG) u_j> / (lambda_i - lambda_j)``, where
+    dL and dG are the errors of the one-step energies and inner products. Episodes are independent, so the variance of
+    their sum is the sum of their squares; few long ones are cut into parts, which are not quite. Data of fewer than
+    ten parts tell nothing, and every sine is 1. Components that share a cluster need not be told apart and are left
+    out, as are all that are not given.
+
+    Args:
+        values_at: from rows of ``data.observations`` to (n, d) values of orthonormal components.
+        eigenvalues: (d,) ascending one-step eigenvalues.
+        data: the experience they come from.
+        tolerance: relative width of clusters.
+    """
+    cuts = _parts(data)
+    dim, count = len(eigenvalues), len(cuts) - 1
+    if count < FEWEST_PARTS // 2:
+        return np.ones(dim)
+    squares, transitions = np.zeros((dim, dim)), 0
+    first = 0
+    while first < count:
+        last = max(first + 1, int(np.searchsorted(cuts, cuts[first] + CHUNK, side="right")) - 1)
+        sums, steps = _part_squares(values_at, eigenvalues, data, cuts[first : last + 1])
+        squares += sums
+        transitions += steps
+        first = last
+    # The variance of a mean over all transitions, from those that were looked at.
+    variances = squares * count / (count - 1.0) / (float(transitions) * data.num_transitions)
+    return np.sqrt((variances * _inverse_square_gaps(eigenvalues, tolerance)).sum(axis=1))
+
+
+def _parts(data: Trajectories) -> NDArray[np.int64]:
+    """Where parts of the data begin, and the end of the last: episodes, the long ones cut.
+
+    The terms of all parts together add up to nothing, for that is the eigenvalue equation: a few parts alone would
+    look as if there were no noise at all.
+    """
+    offsets = np.asarray(data.offsets)
+    used = int(np.searchsorted(offsets, NOISE_TRANSITIONS)) if offsets[-1] > NOISE_TRANSITIONS else len(offsets) - 1
+    bounds = offsets[: max(used, 1) + 1]
+    longest = max(SHORTEST_PART, min(CHUNK, int(min(bounds[-1], NOISE_TRANSITIONS)) // FEWEST_PARTS))
+    long = np.flatnonzero(np.diff(bounds) > longest)
+    inner = [np.arange(bounds[number], bounds[number + 1], longest) for number in long]
+    cuts = np.unique(np.concatenate([bounds, *inner]))
+    return cuts[: int(np.searchsorted(cuts, NOISE_TRANSITIONS + CHUNK)) + 1]
+
+
+def _part_squares(
+    values_at: Callable[[NDArray[np.int64]], NDArray[np.float64]],
+    eigenvalues: NDArray[np.float64],
+    data: Trajectories,
+    cuts: NDArray[np.int64],
+) -> tuple[NDArray[np.float64], int]:
+    """(d, d) squares, summed over parts, of each part's energy of i and j less lambda_i times their product; steps."""
+    positions = np.arange(cuts[0], cuts[-1])
+    ends = np.asarray(data.offsets[1:]) - 1
+    # The last state of an episode stands for no step; it is paired with itself and left out.
+    inside = ~np.isin(positions, ends[np.searchsorted(ends, cuts[0]) : np.searchsorted(ends, cuts[-1])])
+    before = values_at(data.rows(positions)) * inside[:, None]
+    after = values_at(data.rows(np.where(inside, positions + 1, positions))) * inside[:, None]
+    change = after - before
+    squares = np.empty((len(eigenvalues), len(eigenvalues)))
+    # One i at a time: all pairs of fifty components would take gigabytes.
+    for i, eigenvalue in enumerate(eigenvalues):
+        energies = 0.5 * change[:, [i]] * change
+        products = 0.5 * (before[:, [i]] * before + after[:, [i]] * after)
+        terms = np.add.reduceat(energies - eigenvalue * products, cuts[:-1] - cuts[0], axis=0)
+        squares[i] = (terms**2).sum(axis=0)
+    return squares, int(inside.sum())
+
+
+def _inverse_square_gaps(eigenvalues: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:
+    """(d, d) ``1 / (lambda_i - lambda_j)^2``, zero inside a cluster."""
+    label = np.empty(len(eigenvalues), dtype=int)
+    for number, cluster in enumerate(group_degenerate(eigenvalues, tolerance)):
+        label[list(cluster)] = number
+    apart = label[:, None] != label[None, :]
+    gaps = eigenvalues[:, None] - eigenvalues[None, :]
+    return np.where(apart, 1.0 / np.where(apart & (gaps != 0), gaps, 1.0) ** 2, 0.0)

@@ -1,0 +1,241 @@
+"""One-step operators and the inner product they are symmetrised in."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, diags_array, eye_array, issparse, sparray, spmatrix
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import splu
+
+from lapwing.checks import as_reals, shown
+from lapwing.data.trajectories import Trajectories
+from lapwing.definitions import Definition
+from lapwing.environments.descriptions import describe_world
+from lapwing.environments.grid import GridWorld
+from lapwing.errors import LapwingError
+
+MAX_DENSE_STATES = 6000
+
+_LOST_IN_ROUNDING = (
+    "some states are visited so rarely that their stationary weight is lost in rounding; "
+    "pass rho='uniform' or your own weights"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """A row-stochastic matrix P on states, and the weights rho of the inner product <u, v> = E_rho[u v].
+
+    Args:
+        matrix: (n, n) sparse P.
+        rho: (n,) positive weights that sum to one.
+        observations: (n, ...) the observation of each state.
+        exact: False where P was counted from data.
+        metadata: where it came from, as JSON types.
+    """
+
+    matrix: csr_array
+    rho: NDArray[np.float64]
+    observations: NDArray[Any]
+    exact: bool = True
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def num_states(self) -> int:
+        """How many states there are."""
+        return len(self.rho)
+
+    def symmetrised(self) -> csr_array:
+        """``D^1/2 (P + P*)/2 D^-1/2`` with the rho-adjoint ``P* = D^-1 P^T D``, ``D = diag(rho)``: symmetric.
+
+        If v is its eigenvector then ``u = D^-1/2 v`` is one of (P + P*)/2, with E_rho[u^2] = |v|^2. For uniform rho
+        this is the paper's (P + P^T)/2 (Section 2).
+        """
+        root = np.sqrt(self.rho)
+        scaled = diags_array(root) @ self.matrix @ diags_array(1.0 / root)
+        return csr_array((scaled + scaled.T) / 2.0)
+
+    def largest_possible_mu(self) -> float:
+        """A bound on the eigenvalues of :meth:`symmetrised`: 1 where rho is stationary, more where it is not."""
+        # (P + P*)/2 is similar to it and non-negative, so its largest row sum bounds its eigenvalues.
+        return (1.0 + float((self.matrix.T @ self.rho / self.rho).max())) / 2.0
+
+    def num_components(self) -> int:
+        """How many parts the states fall into that no step joins."""
+        return int(connected_components(self.matrix, directed=False)[0])
+
+    def is_reversible(self, tolerance: float = 1e-10) -> bool:
+        """Whether ``rho_s P_ss' = rho_s' P_s's``: P is then its own adjoint, and nothing is lost by symmetrising."""
+        flow = diags_array(self.rho) @ self.matrix
+        gap = np.abs((flow - flow.T).tocsr())
+        return bool(gap.max() <= tolerance * np.abs(flow.tocsr()).max())
+
+
+def operator_from_world(world: GridWorld, rho: ArrayLike | str | None = None) -> Operator:
+    """The exact operator of a grid world under its policy."""
+    matrix = world.transition_matrix()
+    metadata = {"world": describe_world(world)}
+    return Operator(matrix, _weights(matrix, rho), world.observations(), exact=True, metadata=metadata)
+
+
+def operator_from_matrix(
+    matrix: ArrayLike | sparray | spmatrix, rho: ArrayLike | str | None = None, observations: ArrayLike | None = None
+) -> Operator:
+    """An operator from a row-stochastic matrix; without observations, states are known by their numbers."""
+    checked = _checked_matrix(matrix)
+    count = checked.shape[0]
+    table = np.arange(count, dtype=np.int64)[:, None] if observations is None else np.asarray(observations)
+    if table.ndim < 2 or len(table) != count:
+        raise LapwingError(f"observations must have shape ({count}, ...), one per state, got {table.shape}")
+    metadata = {"world": {"kind": "matrix", "name": f"matrix of {count} states"}}
+    return Operator(checked, _weights(checked, rho), table, exact=True, metadata=metadata)
+
+
+def operator_from_trajectories(data: Trajectories) -> Operator:
+    """The counting estimate of the operator: transitions counted both ways, over the states that were visited.
+
+    With counts N the symmetrised flow is (N + N^T)/2; its row sums are rho, so P is reversible and keeps constants.
+    """
+    return operator_and_rows(data)[0]
+
+
+def operator_and_rows(data: Trajectories) -> tuple[Operator, NDArray[np.int64]]:
+    """The counting estimate, and the row of ``data.observations`` that each of its states is."""
+    counts = data.counts()
+    flow = csr_array((counts + counts.T) / 2.0)
+    degree = np.asarray(flow.sum(axis=1)).ravel()
+    seen = np.flatnonzero(degree > 0)
+    flow = csr_array(flow[seen][:, seen])
+    matrix = csr_array(diags_array(1.0 / degree[seen]) @ flow)
+    metadata = {**data.metadata, "transitions": data.num_transitions, "episodes": data.num_episodes}
+    observations = np.asarray(data.observations[seen])
+    return Operator(matrix, degree[seen] / degree.sum(), observations, exact=False, metadata=metadata), seen
+
+
+def laplacian(operator: Operator, definition: Definition) -> NDArray[np.float64]:
+    """Dense ``I - f(P)`` symmetrised in the rho inner product: the definition itself, not a map of eigenvalues.
+
+    For a reversible operator its eigenvalues are ``definition.from_mu(mu)``. Otherwise symmetrising and f do not
+    commute, and this is what pairs of states sampled with those gaps really give.
+    """
+    if operator.num_states > MAX_DENSE_STATES:
+        raise LapwingError(
+            f"a dense Laplacian of {operator.num_states:,} states does not fit; the limit is {MAX_DENSE_STATES:,}"
+        )
+    p = operator.matrix.toarray()
+    identity = np.eye(len(p))
+    if definition.kind == "one_step":
+        mixed = p
+    elif definition.kind == "truncated":
+        mixed, power = np.zeros_like(p), identity
+        for weight in definition.gap_weights():
+            power = power @ p
+            mixed += weight * power
+    else:
+        assert definition.discount is not None
+        resolvent = (1.0 - definition.discount) * np.linalg.inv(identity - definition.discount * p)
+        mixed = resolvent if definition.kind == "successor" else p @ resolvent
+    adjoint = mixed.T * operator.rho[None, :] / operator.rho[:, None]
+    return identity - (mixed + adjoint) / 2.0
+
+
+def stationary_distribution(matrix: csr_array) -> NDArray[np.float64]:
+    """The distribution that P keeps, uniform where that is one; an error where it is not unique or has zeros."""
+    count = matrix.shape[0]
+    if np.abs(np.asarray(matrix.sum(axis=0)).ravel() - 1.0).max() < 1e-10:
+        return np.full(count, 1.0 / count)
+    parts = int(connected_components(matrix, directed=True, connection="strong")[0])
+    if parts > 1:
+        raise LapwingError(
+            f"these dynamics have no unique positive stationary distribution ({parts} classes of states that cannot "
+            "all reach one another); pass rho='uniform' or your own weights"
+        )
+    balance = csr_array(eye_array(count) - matrix.T).tocsc()
+    # One state's weight is fixed to 1 and the others follow; any one equation is redundant. It must be a heavy state,
+    # which long discounted visits find: beside a light one the others drown in rounding.
+    try:
+        visits = splu((balance + 1e-10 * eye_array(count)).tocsc()).solve(np.ones(count))
+        anchor = int(np.argmax(visits))
+        others = np.delete(np.arange(count), anchor)
+        weights = np.ones(count)
+        inflow = -balance[others][:, [anchor]].toarray().ravel()
+        weights[others] = splu(balance[others][:, others].tocsc()).solve(inflow)
+    except RuntimeError:
+        # A state that is left once in 1e17 steps is never left in float64, and there is nothing to divide by.
+        raise LapwingError(_LOST_IN_ROUNDING) from None
+    with np.errstate(all="ignore"):
+        weights /= weights.sum()
+    if not weights.min() > np.finfo(np.float64).tiny:
+        raise LapwingError(_LOST_IN_ROUNDING)
+    return weights
+
+
+def _weights(matrix: csr_array, rho: ArrayLike | str | None) -> NDArray[np.float64]:
+    count = matrix.shape[0]
+    if rho is None:
+        return stationary_distribution(matrix)
+    if isinstance(rho, str):
+        if rho != "uniform":
+            raise LapwingError(f"rho must be 'uniform', an array of weights or None (stationary), got {shown(rho)}")
+        return np.full(count, 1.0 / count)
+    weights = as_reals(rho)
+    if weights is None or weights.shape != (count,) or not np.isfinite(weights).all() or (weights <= 0).any():
+        raise LapwingError(f"rho must be {count} positive finite weights, one per state")
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    shares = weights / total
+    if not shares.min() > np.finfo(np.float64).tiny:
+        raise LapwingError("rho spans too many orders of magnitude; divide the weights by their sum, drop the smallest")
+    return shares
+
+
+def _checked_matrix(matrix: ArrayLike | sparray | spmatrix) -> csr_array:
+    checked = _as_csr(matrix)
+    if checked.ndim != 2 or checked.shape[0] != checked.shape[1] or checked.shape[0] == 0:
+        raise LapwingError(f"a transition matrix is square and not empty, got shape {checked.shape}")
+    if not np.isfinite(checked.data).all() or (checked.data < 0).any():
+        raise LapwingError("a transition matrix holds finite numbers of at least 0; this one does not")
+    sums = np.asarray(checked.sum(axis=1)).ravel()
+    wrong = np.abs(sums - 1.0) > 1e-6
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise LapwingError(
+            f"row {row} of the transition matrix sums to {sums[row]:.6g}, not to 1 ({int(wrong.sum())} such row(s)); "
+            "divide each row by its sum"
+        )
+    # A stored zero would pass for a step that joins two states.
+    checked.eliminate_zeros()
+    return csr_array(diags_array(1.0 / sums) @ checked)
+
+
+def _check_indices(matrix: Any) -> None:
+    """Refuse a sparse matrix with indices outside: SciPy's loops trust them and write wherever they point."""
+    if hasattr(matrix, "check_format"):
+        if (np.diff(matrix.indptr) < 0).any():
+            raise ValueError("its index pointers do not grow")
+        matrix.check_format(full_check=True)
+    for places, size in zip(getattr(matrix, "coords", ()), matrix.shape, strict=False):
+        if len(places) and not (places.min() >= 0 and places.max() < size):
+            raise ValueError("its indices point outside")
+
+
+def _as_csr(matrix: ArrayLike | sparray | spmatrix) -> csr_array:
+    """Any matrix as a sparse one of float64, its own copy."""
+    try:
+        if isinstance(matrix, np.ma.MaskedArray):
+            raise TypeError("it has masked entries; fill them first")
+        # SciPy would read a tuple of rows as the parts of a sparse matrix.
+        rows: Any = matrix if issparse(matrix) else np.asarray(matrix)
+        if rows.dtype.kind not in "biufO":
+            raise TypeError(f"it holds {rows.dtype}")
+        if rows.ndim != 2:
+            raise LapwingError(f"a transition matrix is square and not empty, got shape {rows.shape}")
+        if issparse(rows):
+            _check_indices(rows)
+        return csr_array(rows, dtype=np.float64, copy=True)
+    except LapwingError:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        raise LapwingError(f"this is not a matrix of real numbers: {error}") from error

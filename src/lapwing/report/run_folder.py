@@ -1,0 +1,264 @@
+"""A run directory: the representation, its spectrum and pictures, what it was made from, and how."""
+
+import platform
+import re
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.data.audit import audit
+from lapwing.data.trajectories import Trajectories
+from lapwing.definitions import one_step, successor
+from lapwing.encoders.lookup import LookupEncoder
+from lapwing.environments.box import BoxWorld
+from lapwing.environments.descriptions import world_from_description
+from lapwing.errors import LapwingError, LapwingWarning
+from lapwing.evaluation.score import Score
+from lapwing.operators.operator import Operator
+from lapwing.plots.curves import curves_figure
+from lapwing.plots.figures import eigenvector_figure, save_figure, spectrum_figure
+from lapwing.representation import LaplacianRepresentation
+from lapwing.solving import solve
+from lapwing.storage.files import write_array, write_csv, write_json
+from lapwing.storage.locks import LOCK
+from lapwing.storage.model_files import FORMAT, MANIFEST, NEXT_WEIGHTS, VERSION, WEIGHTS
+from lapwing.storage.orders import ORDER, read_order
+from lapwing.storage.reading import read_manifest
+from lapwing.storage.records import learning_history
+
+# What a run directory may hold besides the representation itself; the page is written by ``lapwing report``.
+RUN_FILES = {
+    "spectrum.csv",
+    "config.json",
+    "metrics.csv",
+    "audit.json",
+    "scores.json",
+    "made.json",
+    "observations.npy",
+    "curves.png",
+    "spectrum.png",
+    "eigenvectors.png",
+    "curves.pdf",
+    "spectrum.pdf",
+    "eigenvectors.pdf",
+    "report.html",
+}
+
+PACKAGES = ("lapwing", "jax", "numpy", "scipy", "equinox", "optax")
+
+# Per-state lists stay readable JSON; a longer table is summed up by the audit alone.
+MAX_VISITS = 20_000
+MAX_LENGTHS = 64
+LENGTH_BINS = 30
+VISIT_CELLS = 40
+VISIT_BLOCK = 1 << 19
+MAX_OBSERVATIONS = 4_000
+MAX_OBSERVATION_BYTES = 8 << 20
+
+
+def refuse_foreign(out: Path, besides: Collection[str] = ()) -> None:
+    """An error, before any work is done, if ``out`` is a file or a folder of something else.
+
+    A run that was interrupted is ours: it holds an order, or nothing but a lock and what is named in ``besides``.
+    """
+    if out.exists() and not out.is_dir():
+        raise LapwingError(f"{out} is a file; choose a folder")
+    present = {path.name for path in out.iterdir()} if out.is_dir() else set()
+    if (out / MANIFEST).exists():
+        read_manifest(out / MANIFEST, FORMAT, VERSION)
+    elif read_order(out) is None and present - {LOCK, *besides}:
+        raise LapwingError(f"{out} holds other files and no {MANIFEST}; choose an empty or new folder")
+
+
+def write_run(
+    model: LaplacianRepresentation,
+    out: Path,
+    *,
+    data: Trajectories | Operator | None = None,
+    scores: Mapping[str, Score] | None = None,
+    command: Sequence[str] | None = None,
+) -> list[Path]:
+    """Write everything there is to say about a representation; the files written, pictures last.
+
+    Args:
+        model: what was solved or learned.
+        out: the folder.
+        data: what it was made from; its audit is kept, and the counting estimate of the eigenvalues.
+        scores: against a truth, by name: ``learned``, ``counting``; only the first word of a name counts.
+        command: the words typed, as they were typed.
+    """
+    # A damaged description is better known before anything is written.
+    world = world_from_description(model.metadata.get("world"))
+    model.save(out)
+    written = [out / MANIFEST, out / WEIGHTS, write_csv(out / "spectrum.csv", spectrum_rows(model))]
+    history = model.metadata.get("history")
+    records = {
+        "config.json": _config_record(model),
+        "audit.json": audit_record(data) if isinstance(data, Trajectories) else None,
+        "scores.json": scores_record(model, data, scores or {}),
+        "made.json": made_record(model, command),
+    }
+    for name, record in records.items():
+        if record is not None:
+            write_json(out / name, record)
+            written.append(out / name)
+    observations = _observations_to_keep(model, data)
+    if observations is not None:
+        write_array(out / "observations.npy", observations)
+        written.append(out / "observations.npy")
+    if history:
+        written.append(write_csv(out / "metrics.csv", learning_history(model.metadata)))
+        written.append(save_figure(curves_figure(model), out / "curves.png"))
+    written.append(save_figure(spectrum_figure(model), out / "spectrum.png"))
+    if world is not None:
+        written.append(save_figure(eigenvector_figure(model), out / "eigenvectors.png"))
+    # Left by an earlier run in this folder: it would speak of another model.
+    for name in RUN_FILES - {path.name for path in written}:
+        (out / name).unlink(missing_ok=True)
+    return written
+
+
+def seed_folders(folder: Path) -> list[Path]:
+    """The runs of several seeds that were learned together, in the order of their numbers; none of a single run."""
+    found = [path for path in folder.glob("seed-*") if re.fullmatch(r"seed-\d{1,10}", path.name)]
+    return sorted((path for path in found if (path / MANIFEST).is_file()), key=lambda path: int(path.name[5:]))
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a process that was killed while it wrote a run left half-written; the folder must be locked."""
+    for name in (MANIFEST, WEIGHTS, NEXT_WEIGHTS, ORDER, *RUN_FILES):
+        for place in (folder, *seed_folders(folder)):
+            for temporary in place.glob(f".{name}.????????"):
+                temporary.unlink(missing_ok=True)
+
+
+def clear_run(folder: Path) -> None:
+    """Remove the files of a run, if the folder holds one; anything else in it stays."""
+    if not (folder / MANIFEST).is_file():
+        return
+    for name in (MANIFEST, WEIGHTS, *RUN_FILES):
+        (folder / name).unlink(missing_ok=True)
+    with suppress(OSError):  # there is more in it
+        folder.rmdir()
+
+
+def spectrum_rows(model: LaplacianRepresentation) -> list[dict[str, Any]]:
+    """One row per component: eigenvalues (with error bars where they come from data), residual and verdict."""
+    certificate = model.certificate()
+    columns: dict[str, Any] = {}
+    for definition in dict.fromkeys([model.definition, one_step(), successor(0.9)]):
+        columns[str(definition)] = model.eigenvalues_in(definition)
+        if model.mu_errors is not None:
+            columns[f"+- {definition}"] = model.error_bars_in(definition)
+    columns["residual"] = certificate.residuals
+    return [
+        {
+            "component": number + 1,
+            **{name: float(column[number]) for name, column in columns.items()},
+            "verdict": certificate.verdicts[number],
+        }
+        for number in range(model.dim)
+    ]
+
+
+def audit_record(data: Trajectories) -> dict[str, Any]:
+    """The audit, how often each state was visited, and how long episodes were.
+
+    ``visits`` goes with ``visits_of``: "states" of a grid world, "cells" of a raster over a box's first two axes (of
+    shape ``visits_shape``), "rows" of the table of observations; both are None where nothing can be counted.
+    """
+    lengths, counts = np.unique(data.lengths, return_counts=True)
+    if len(lengths) > MAX_LENGTHS:
+        counts, edges = np.histogram(data.lengths, bins=LENGTH_BINS)
+        episode_lengths = {"edges": edges.tolist(), "counts": counts.tolist()}
+    else:
+        episode_lengths = {"lengths": lengths.tolist(), "counts": counts.tolist()}
+    return {**audit(data).as_dict(), "episode_lengths": episode_lengths, **_visits(data)}
+
+
+def scores_record(
+    model: LaplacianRepresentation, data: Trajectories | Operator | None, scores: Mapping[str, Score]
+) -> dict[str, Any] | None:
+    """Scores by the first word of their name, and eigenvalues by counting the same data, in the model's definition."""
+    record: dict[str, Any] = {name.split()[0]: found.as_dict() for name, found in scores.items()}
+    if isinstance(data, Trajectories) and data.has_table and model.metadata.get("method") != "solve":
+        counted = _counted_eigenvalues(model, data)
+        if counted is not None:
+            record["counting_eigenvalues"] = {"definition": str(model.definition), "values": counted.tolist()}
+    return record or None
+
+
+def made_record(model: LaplacianRepresentation, command: Sequence[str] | None) -> dict[str, Any]:
+    """The command as typed, versions, the date, and what the model says of seed and time."""
+    return {
+        "command": None if command is None else list(command),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
+        **{name: model.metadata.get(name) for name in ("seconds", "steps", "seed", "preset")},
+    }
+
+
+def _config_record(model: LaplacianRepresentation) -> dict[str, Any] | None:
+    if "config" not in model.metadata:
+        return None
+    return {"preset": model.metadata.get("preset"), **model.metadata["config"]}
+
+
+def _visits(data: Trajectories) -> dict[str, Any]:
+    world = world_from_description(data.metadata.get("world"))
+    if isinstance(world, BoxWorld) and len(data.observations.shape) == 2:
+        axes = min(world.dimension, 2)
+        seen = None if data.ids is None else data.visits()
+        found = _cell_counts(data.observations[:, :axes], seen)
+        shape = [VISIT_CELLS if axes > 1 else 1, VISIT_CELLS]
+        return {"visits_of": "cells", "visits_shape": shape, "visits": found.ravel().tolist()}
+    if not data.has_table or len(data.observations) > MAX_VISITS:
+        return {"visits_of": None, "visits": None}
+    visits = data.visits()
+    if world is None or isinstance(world, BoxWorld):
+        return {"visits_of": "rows", "visits": visits.tolist()}
+    # The table holds what was seen, in the order it was seen; the world counts its own states.
+    lookup = LookupEncoder(np.asarray(data.observations), np.zeros((len(visits), 1)), visits / visits.sum())
+    numbers = lookup.numbers_of(world.observations())
+    return {"visits_of": "states", "visits": np.where(numbers >= 0, visits[numbers], 0).tolist()}
+
+
+def _cell_counts(points: NDArray[Any], seen: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    """How many points of the unit box lie in each cell, each counted as often as it was seen; in blocks."""
+    total = np.zeros((VISIT_CELLS,) * points.shape[1], dtype=np.int64)
+    for begin in range(0, len(points), VISIT_BLOCK):
+        block = slice(begin, begin + VISIT_BLOCK)
+        rows = np.asarray(points[block], dtype=np.float64)
+        weights = None if seen is None else seen[block]
+        limits = [(-0.5, 0.5)] * points.shape[1]
+        total += np.histogramdd(rows, bins=VISIT_CELLS, range=limits, weights=weights)[0].astype(np.int64)
+    return total
+
+
+def _counted_eigenvalues(model: LaplacianRepresentation, data: Trajectories) -> NDArray[np.float64] | None:
+    """What counting and diagonalising the same data reads, as far as it can; None where it cannot."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LapwingWarning)
+            return solve(data, model.dim).eigenvalues_in(model.definition)
+    except LapwingError:
+        return None
+
+
+def _observations_to_keep(model: LaplacianRepresentation, data: Trajectories | Operator | None) -> NDArray[Any] | None:
+    """Observations to show a network on, spread over the data; None where the model or its world has its own."""
+    has_own = isinstance(model.encoder, LookupEncoder) or world_from_description(model.metadata.get("world"))
+    if data is None or has_own:
+        return None
+    observations = data.observations
+    size = max(1, observations[:1].nbytes)
+    wanted = min(len(observations), MAX_OBSERVATIONS, max(1, MAX_OBSERVATION_BYTES // size))
+    rows = np.linspace(0, len(observations) - 1, wanted).astype(np.int64)
+    return np.asarray(observations[rows])

@@ -1,0 +1,215 @@
+"""Exact answers: ``operator`` and ``solve``, from a world, a matrix, or counted experience."""
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+
+from lapwing.checks import as_whole, shown
+from lapwing.data.trajectories import Trajectories
+from lapwing.definitions import Definition, as_definition, one_step
+from lapwing.diagnostics.noise import sampling_angles
+from lapwing.diagnostics.problems import ProblemError, above_the_rank, one_state
+from lapwing.encoders.cosine import CosineEncoder
+from lapwing.encoders.lookup import LookupEncoder
+from lapwing.environments.box import BoxWorld
+from lapwing.environments.descriptions import describe_world
+from lapwing.environments.grid import GridWorld, ObservationMode
+from lapwing.environments.layouts import Layout
+from lapwing.environments.registry import make_world
+from lapwing.errors import LapwingError, LapwingWarning
+from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, canonical_signs, group_degenerate
+from lapwing.operators.eigensolver import Eigenpairs, Say, smallest_eigenpairs
+from lapwing.operators.operator import (
+    Operator,
+    operator_from_matrix,
+    operator_from_trajectories,
+    operator_from_world,
+)
+from lapwing.representation import LaplacianRepresentation
+from lapwing.storage.records import world_name
+
+EXTRA_PAIRS = 6
+
+
+def operator(
+    source: Any,
+    *,
+    observation: ObservationMode | None = None,
+    slip: float | None = None,
+    policy: ArrayLike | None = None,
+    rho: ArrayLike | str | None = None,
+    layouts: str | Path | None = None,
+) -> Operator:
+    """The one-step operator of a world, a row-stochastic matrix, or experience (counts).
+
+    Args:
+        source: a world's name, a layout, a grid world, a matrix, or :class:`Trajectories`.
+        observation: ``xy``, ``one_hot`` or ``pixels`` for grids.
+        slip: probability that a random move replaces the chosen one, for grids.
+        policy: (states, 4) probabilities of the moves, for grids.
+        rho: weights of the inner product: None (stationary), ``"uniform"`` (the paper's), or one weight per state.
+        layouts: folder of layout files.
+
+    Example:
+        >>> operator("GridMaze-7").num_states
+        11
+    """
+    if isinstance(source, Operator):
+        _refuse_options(source, observation=observation, slip=slip, policy=policy, rho=rho)
+        return source
+    if isinstance(source, Trajectories):
+        _refuse_options(source, observation=observation, slip=slip, policy=policy, rho=rho)
+        return operator_from_trajectories(source)
+    if isinstance(source, (str, Layout)):
+        source = make_world(source, layouts=layouts)
+    if isinstance(source, BoxWorld):
+        raise LapwingError(f"{source.name} is continuous and has no matrix; solve() knows its closed form")
+    if isinstance(source, GridWorld):
+        given: dict[str, Any] = {"observation": observation, "slip": slip, "policy": policy}
+        changes = {name: value for name, value in given.items() if value is not None}
+        return operator_from_world(source.with_options(**changes), rho)
+    _refuse_options(source, observation=observation, slip=slip, policy=policy)
+    if issparse(source) or isinstance(source, (np.ndarray, list, tuple)):
+        return operator_from_matrix(source, rho)
+    raise LapwingError(
+        f"cannot make an operator from {type(source).__name__}; give a world's name, a layout, a grid world, "
+        "a row-stochastic matrix or trajectories"
+    )
+
+
+def solve(
+    source: Any,
+    dim: int = 11,
+    *,
+    definition: Definition | str | None = None,
+    observation: ObservationMode | None = None,
+    slip: float | None = None,
+    policy: ArrayLike | None = None,
+    rho: ArrayLike | str | None = None,
+    layouts: str | Path | None = None,
+    say: Say | None = None,
+) -> LaplacianRepresentation:
+    """The exact Laplacian representation, which solves the paper's Eq. 1; of trajectories, the counting estimate.
+
+    Args:
+        source: as for :func:`operator`, or a :class:`BoxWorld`, whose closed form is returned.
+        dim: how many eigenvectors.
+        definition: in which Laplacian to give eigenvalues; one_step unless said.
+        observation: see :func:`operator`, as for slip, policy, rho and layouts.
+        slip: see :func:`operator`.
+        policy: see :func:`operator`.
+        rho: see :func:`operator`.
+        layouts: see :func:`operator`.
+        say: called with a few words when a long stage begins.
+
+    Example:
+        >>> solve("GridMaze-7", dim=3).eigenvalues_in("successor(0.9)").round(4)
+        array([0.    , 0.1833, 0.4622])
+    """
+    chosen = one_step() if definition is None else as_definition(definition)
+    dim = _checked_dim(dim)
+    if isinstance(source, (str, Layout)):
+        source = make_world(source, layouts=layouts)
+    if isinstance(source, BoxWorld):
+        scaled = None if observation == "xy" else observation
+        _refuse_options(source, observation=scaled, slip=slip, policy=policy, rho=rho)
+        return _solve_box(source, dim, chosen)
+    built = operator(source, observation=observation, slip=slip, policy=policy, rho=rho)
+    if isinstance(source, Trajectories) and built.num_states < 2:
+        raise ProblemError(one_state())
+    _say_if_disconnected(built)
+    pairs, kept = _pairs_with_whole_cluster(built, dim, say)
+    everything = canonical_signs(pairs.vectors / np.sqrt(built.rho)[:, None])
+    noise = _sampling_angles(source, built, everything, pairs) if isinstance(source, Trajectories) else None
+    values = everything[:, :kept]
+    gram = values.T @ (values * built.rho[:, None])
+    return LaplacianRepresentation(
+        encoder=LookupEncoder(built.observations, values, built.rho),
+        mu=1.0 - pairs.values[:kept],
+        dim=dim,
+        definition=chosen,
+        exact=built.exact,
+        residuals=pairs.residuals[:kept],
+        data_angles=None if noise is None else noise[:kept],
+        orthonormality_error=float(np.abs(gram - np.eye(kept)).max()),
+        next_mu=float(1.0 - pairs.values[kept]) if kept < len(pairs.values) else None,
+        metadata={**built.metadata, "method": "solve", "reversible": built.is_reversible()},
+    )
+
+
+def _sampling_angles(
+    data: Trajectories, built: Operator, values: NDArray[np.float64], pairs: Eigenpairs
+) -> NDArray[np.float64]:
+    """How far noise in the data turns each counted eigenvector, the extra ones included."""
+    numbers = LookupEncoder(built.observations, values, built.rho).numbers_of(np.asarray(data.observations))
+    return sampling_angles(lambda rows: values[numbers[rows]], pairs.values, data, DATA_TOLERANCE)
+
+
+def _pairs_with_whole_cluster(built: Operator, dim: int, say: Say | None) -> tuple[Eigenpairs, int]:
+    """Eigenpairs up to the end of the cluster that ``dim`` may cut, and how many those are."""
+    size = built.num_states
+    if dim > size:
+        raise ProblemError(above_the_rank(dim, size, "states"))
+    symmetric, largest_mu = built.symmetrised(), built.largest_possible_mu()
+    count = min(size, dim + EXTRA_PAIRS)
+    while True:
+        pairs = smallest_eigenpairs(symmetric, count, say, largest_mu=largest_mu)
+        end = max(_end_of_cluster(pairs.values, dim, tolerance) for tolerance in (EXACT_TOLERANCE, DATA_TOLERANCE))
+        if end < count or count == size:
+            return pairs, end
+        count = min(size, 2 * count)
+
+
+def _end_of_cluster(eigenvalues: NDArray[np.float64], dim: int, tolerance: float) -> int:
+    """One past the last member of the cluster that component number ``dim`` is in."""
+    return next(cluster.stop for cluster in group_degenerate(eigenvalues, tolerance) if dim - 1 in cluster)
+
+
+def _say_if_disconnected(built: Operator) -> None:
+    parts = built.num_components()
+    if parts > 1:
+        name = world_name(built.metadata, "this world")
+        warnings.warn(
+            f"{name} falls into {parts} unconnected parts: eigenvalue 0 appears {parts} times, "
+            "and its eigenvectors are constant on each part",
+            LapwingWarning,
+            stacklevel=3,
+        )
+
+
+def _solve_box(world: BoxWorld, dim: int, definition: Definition) -> LaplacianRepresentation:
+    """The closed form: products of cosines (paper, Appendix "Abstract setting")."""
+    found = world.exact_modes(2 * dim + EXTRA_PAIRS)
+    # Infinitely many eigenvalues crowd at 1: a cluster that does not end here is completed no further than ``dim``.
+    ends = [_end_of_cluster(1.0 - found.mu, dim, tolerance) for tolerance in (EXACT_TOLERANCE, DATA_TOLERANCE)]
+    kept = max((end for end in ends if end < len(found.mu)), default=dim)
+    return LaplacianRepresentation(
+        encoder=CosineEncoder(found.modes[:kept]),
+        mu=found.mu[:kept],
+        dim=dim,
+        definition=definition,
+        exact=True,
+        residuals=np.zeros(kept),
+        orthonormality_error=0.0,
+        next_mu=float(found.mu[kept]),
+        metadata={"world": describe_world(world), "method": "closed form", "reversible": True},
+    )
+
+
+def _checked_dim(dim: Any) -> int:
+    whole = as_whole(dim)
+    if whole is None or whole < 1:
+        raise LapwingError(f"dim must be a whole number of at least 1, got {shown(dim)}")
+    return whole
+
+
+def _refuse_options(source: Any, **options: Any) -> None:
+    given = [name for name, value in options.items() if value is not None]
+    if given:
+        raise LapwingError(
+            f"{', '.join(given)} cannot be changed for {type(source).__name__}; they are for grid worlds"
+        )

@@ -1,0 +1,175 @@
+"""Writing files that are whole or not there: atomic replacement, JSON, tables, plain arrays."""
+
+import csv
+import errno
+import io
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy_format
+from numpy.typing import NDArray
+
+from lapwing.errors import CannotWriteError, LapwingError
+from lapwing.storage.reading import check_numbers, crc32, crc32_of_bytes, crc32_of_header
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def replaced_file(path: Path) -> Iterator[Path]:
+    """A temporary path beside ``path`` that takes its place on success and vanishes on failure."""
+    if path.is_dir():
+        raise LapwingError(f"{path} is a folder; choose the name of a file")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise CannotWriteError(f"cannot write to {path.parent}: {error.strerror}; choose another folder") from error
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        # mkstemp makes files private; results are for sharing, as far as the umask allows.
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        temporary.replace(path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise CannotWriteError(_cannot_write(path, error)) from error
+    finally:
+        with suppress(OSError):  # a disk that went away, or became read-only, keeps what it has
+            temporary.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a new name in a folder outlive a loss of power, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _cannot_write(path: Path, error: OSError) -> str:
+    advice = "free some space, or choose another folder" if error.errno in FULL else "choose another folder"
+    return f"cannot write {path}: {error.strerror or error}; what was there before is untouched: {advice}"
+
+
+def write_bytes(path: Path, content: bytes) -> Path:
+    """Write bytes atomically."""
+    with replaced_file(path) as temporary:
+        temporary.write_bytes(content)
+    return path
+
+
+def write_array(path: Path, array: NDArray[Any]) -> int:
+    """Write an ``.npy`` file atomically, plain numbers only; its :func:`lapwing.storage.reading.crc32`.
+
+    Through Python's own stream: NumPy's way into a file does not notice a disk that is full.
+    """
+    plain = np.asarray(array, order="C")
+    check_numbers(plain.dtype)
+    # In this machine's byte order, so that the file can be mapped.
+    plain = plain.astype(plain.dtype.newbyteorder("="), copy=False)
+    head = io.BytesIO()
+    npy_format.write_array_header_1_0(head, npy_format.header_data_from_array_1_0(plain))
+    with replaced_file(path) as temporary, temporary.open("wb") as stream:
+        stream.write(head.getvalue())
+        stream.write(plain.reshape(-1).view(np.uint8).data)
+    return crc32(plain)
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write JSON atomically, keys in the given order, no NaN."""
+    text = json.dumps(content, indent=2, allow_nan=False) + "\n"
+    if "\\ud" in text:
+        # Half a character, e.g. from a file name that is no UTF-8: nothing could print it again.
+        text = json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    with replaced_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", errors="replace")
+
+
+def csv_text(rows: list[dict[str, Any]]) -> str:
+    """Rows as CSV; a column that a row lacks is left empty there."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    stream = io.StringIO(newline="")
+    writer = csv.DictWriter(stream, fieldnames=names, restval="")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def write_csv(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """Write rows as CSV atomically; a column that a row lacks is left empty there."""
+    return write_bytes(path, csv_text(rows).encode())
+
+
+class ArrayAppender:
+    """Writes an ``.npy`` file row by row without knowing how many rows will come."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any], row_shape: tuple[int, ...]) -> None:
+        """Open the file and reserve its header."""
+        self.path, self.dtype, self.row_shape = path, np.dtype(dtype), row_shape
+        self.rows, self._crc = 0, 0
+        with self._writing():
+            self._stream = path.open("wb")
+            self._write_header()
+
+    @property
+    def checksum(self) -> int:
+        """:func:`crc32` of the array as it is now."""
+        return crc32_of_header(self.dtype, (self.rows, *self.row_shape), self._crc)
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Add rows at the end; they must be of the file's type and shape, for it is too late to change them."""
+        if rows.dtype != self.dtype or rows.shape[1:] != self.row_shape:
+            raise LapwingError(
+                f"observations changed from {self.dtype} {self.row_shape} to {rows.dtype} {rows.shape[1:]} on the way"
+            )
+        block = np.ascontiguousarray(rows)
+        with self._writing():
+            self._stream.write(block.reshape(-1).view(np.uint8).data)
+        self._crc = crc32_of_bytes(block, self._crc)
+        self.rows += len(block)
+
+    def close(self) -> None:
+        """Write the final number of rows into the header and close."""
+        with self._writing():
+            self._stream.seek(0)
+            self._write_header()
+            self._stream.flush()
+            os.fsync(self._stream.fileno())
+            self._stream.close()
+
+    def abandon(self) -> None:
+        """Close the file as it is, for a write that failed."""
+        with suppress(OSError):  # what is left in the buffer has no room either
+            self._stream.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise CannotWriteError(_cannot_write(self.path, error)) from error
+
+    def _write_header(self) -> None:
+        # NumPy pads the header so that the first axis may grow in place (GROWTH_AXIS_MAX_DIGITS).
+        npy_format.write_array_header_1_0(
+            self._stream,
+            {
+                "descr": npy_format.dtype_to_descr(self.dtype),
+                "fortran_order": False,
+                "shape": (self.rows, *self.row_shape),
+            },
+        )

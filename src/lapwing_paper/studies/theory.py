@@ -1,0 +1,71 @@
+"""The paper's lemmas, corollary and theorem, checked numerically (paper, Lemmas 1 and 2, Corollary 1, Theorem 1)."""
+
+from typing import Any
+
+from lapwing_paper.engine.artefact import Artefact, Plan, Scale, Spec, no_pictures
+from lapwing_paper.engine.runs import Results, Run
+from lapwing_paper.engine.tables import Table
+
+SIZE, DIM = 6, 3
+ROUNDING = 1e-8
+
+SPEC = Spec(
+    name="theory",
+    title="The paper's claims on small random graphs",
+    paper="Lemmas 1 and 2, Corollary 1, Theorem 1",
+    worlds=(),
+    quick=Scale(seeds=3, steps=1, transitions=0),
+    full=Scale(seeds=20, steps=1, transitions=0),
+    deviations=("Every graph is random, connected and of six states; three components; float64.",),
+)
+
+
+def runs(plan: Plan) -> list[Run]:
+    """One run per random graph."""
+    return [Run("claims", None, seed, {"size": SIZE, "dim": DIM}, "theory") for seed in plan.seeds]
+
+
+def table(plan: Plan, results: Results) -> list[Table]:
+    """Every claim: whether it held on all graphs, and its deviation over them."""
+    found = merged_claims(results)
+    rows = [
+        (
+            claim["paper"],
+            claim["statement"],
+            "held" if claim["held"] else "did not hold",
+            _deviation(claim["smallest"], claim["deviation"]),
+            claim["note"],
+        )
+        for claim in found
+    ]
+    held = sum(claim["held"] for claim in found)
+    notes = (
+        f"{held} of {len(found)} claims held, on {len(results.finished)} random graphs of {SIZE} states with {DIM} "
+        "components each. Gradients and Jacobians come from automatic differentiation of the package's own objectives, "
+        "in float64. Deviations: the largest over the graphs, or from the smallest to the largest where it is no "
+        "rounding.",
+    )
+    columns = ("claim", "what is checked", "verdict", "deviation", "what is right")
+    return [Table("theory", plan.title, columns, tuple(rows), notes)]
+
+
+def merged_claims(results: Results) -> list[dict[str, Any]]:
+    """Claims over all graphs: held if it held on each, smallest and largest deviation, the first note."""
+    merged: dict[str, dict[str, Any]] = {}
+    for one in results.finished:
+        for claim in one.numbers["claims"]:
+            known = merged.setdefault(claim["name"], {**claim, "smallest": claim["deviation"]})
+            known["held"] = known["held"] and claim["held"]
+            known["smallest"] = min(known["smallest"], claim["deviation"])
+            known["deviation"] = max(known["deviation"], claim["deviation"])
+            known["note"] = known["note"] or claim["note"]
+    return list(merged.values())
+
+
+def _deviation(smallest: float, largest: float) -> str:
+    ends = [f"{value:.2g}" for value in (smallest, largest)]
+    rounding = max(abs(smallest), abs(largest)) < ROUNDING
+    return ends[1] if rounding or ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+
+
+ARTEFACT = Artefact(SPEC, runs, table, no_pictures)

@@ -1,0 +1,300 @@
+"""Runs on the command line that go on after a kill, a Ctrl-C, a full disk; and orders that are damaged or hostile."""
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lapwing.environments.registry import make_world
+from lapwing.storage.locks import locked
+from lapwing.storage.orders import CHECKPOINTS, ORDER, UNDER_WAY, Order, read_order, write_order
+from lapwing.training import checkpoints, keeping
+from lapwing.training.checkpoints import checkpoint_files
+
+LEARN = "learn GridMaze-7 --dim 3 --data-steps 30000 --steps 60 --log-every 10 --all-steps --no-report"
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(keeping, "SECONDS_BETWEEN", 0.0)
+
+
+def stop_after(monkeypatch: pytest.MonkeyPatch, count: int, error: BaseException) -> None:
+    """Let so many checkpoints be written, then fail."""
+    write, written = checkpoints.write_bytes, []
+
+    def failing(path: Path, content: bytes) -> Path:
+        if len(written) == count:
+            raise error
+        written.append(path)
+        return write(path, content)
+
+    monkeypatch.setattr(checkpoints, "write_bytes", failing)
+
+
+class KilledError(BaseException):
+    """Stands for a kill: nothing may catch it."""
+
+
+def interrupted(run: Any, monkeypatch: pytest.MonkeyPatch, out: str = "run", more: str = "") -> None:
+    with monkeypatch.context() as patched:
+        stop_after(patched, 2, KilledError())
+        with pytest.raises(KilledError):
+            run(f"{LEARN} {more} --out {out}")
+    assert [path.name[5:15] for path in checkpoint_files(Path(out) / CHECKPOINTS)] == ["0000000020", "0000000010"]
+
+
+def same_result(one: str, other: str) -> bool:
+    return all(
+        (Path(one) / name).read_bytes() == (Path(other) / name).read_bytes()
+        for name in ("model.safetensors", "metrics.csv", "spectrum.csv")
+    )
+
+
+@pytest.mark.parametrize("more", ["", "--batches sampled --batch-size 64", "--exact"])
+def test_a_run_that_was_interrupted_goes_on_to_the_same_files(
+    run: Any, monkeypatch: pytest.MonkeyPatch, more: str
+) -> None:
+    assert run(f"{LEARN} {more} --out whole").code == 0
+    interrupted(run, monkeypatch, more=more)
+    result = run("learn --resume run")
+    assert result.code == 0, result.err
+    assert same_result("run", "whole")
+    made = json.loads(Path("run/made.json").read_text())
+    assert made["command"] == ["lapwing", *shlex.split(f"{LEARN} {more}")[:2], *made["command"][3:]]
+    again = run("learn --resume run --json")
+    assert again.code == 0
+    assert len(again.json["spectrum"]) == 3
+    assert "had ended" in run("learn --resume run").err
+
+
+def test_a_process_that_is_told_to_stop_says_how_to_go_on(run: Any) -> None:
+    words = [*shlex.split(LEARN.replace("--steps 60", "--steps 100000")), "--out", "my run"]
+    process = subprocess.Popen([sys.executable, "-m", "lapwing.cli.main", *words], stderr=subprocess.PIPE, text=True)
+    with process:
+        while not checkpoint_files(Path("my run") / CHECKPOINTS):
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        error = process.communicate()[1]
+    assert process.returncode == 130
+    assert "stopping at the end of this chunk" in error
+    assert "of 100,000 steps; go on with: lapwing learn --resume 'my run'" in " ".join(error.split())
+    order = read_order(Path("my run"))
+    assert order is not None
+    assert order.status == UNDER_WAY
+
+
+def test_what_was_learned_is_not_lost_to_the_same_words_typed_again(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted(run, monkeypatch)
+    for words in (LEARN, "solve GridMaze-7 --dim 3"):
+        result = run(f"{words} --out run")
+        assert result.code == 1
+        assert "lapwing learn --resume run" in result.err
+    assert len(checkpoint_files(Path("run") / CHECKPOINTS)) == 2
+    assert run(f"{LEARN} --out run --again").code == 0
+    assert run("solve GridMaze-7 --dim 3 --out run").code == 0
+    assert not (Path("run") / CHECKPOINTS).exists()
+    assert not (Path("run") / ORDER).exists()
+
+
+def test_a_full_disk_says_how_to_go_on_and_nothing_is_lost(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sync, calls = os.fsync, []
+
+    def full(handle: int) -> None:
+        calls.append(handle)
+        if len(calls) > 8:
+            raise OSError(28, os.strerror(28))
+        sync(handle)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        result = run(f"{LEARN} --out run")
+    assert result.code == 1
+    assert "No space left on device" in result.err
+    assert "go on with: lapwing learn --resume run" in result.err
+    assert not list(Path("run").rglob(".step-*"))
+    assert run("learn --resume run").code == 0
+    assert run(f"{LEARN} --out whole").code == 0
+    assert same_result("run", "whole")
+
+
+def test_a_damaged_checkpoint_is_said_aloud(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted(run, monkeypatch)
+    newest = checkpoint_files(Path("run") / CHECKPOINTS)[0]
+    newest.write_bytes(newest.read_bytes()[:-1])
+    result = run("learn --resume run")
+    assert result.code == 0
+    assert "is damaged: its checksum is not the one in its name; the one before it is used" in result.err
+
+
+def test_a_run_of_other_data_does_not_go_on(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("mine.txt").write_text(make_world("GridMaze-7").layout.to_text())
+    with monkeypatch.context() as patched:
+        stop_after(patched, 1, KilledError())
+        with pytest.raises(KilledError):
+            run(f"{LEARN.replace('GridMaze-7', 'mine.txt')} --out run")
+    Path("mine.txt").write_text(make_world("GridMaze-9").layout.to_text())
+    result = run("learn --resume run")
+    assert result.code == 1
+    assert "another learning: data was" in result.err
+    assert len(checkpoint_files(Path("run") / CHECKPOINTS)) == 1
+
+
+def test_a_second_process_is_refused(run: Any) -> None:
+    with locked(Path("run")):
+        for words in (LEARN, "solve GridMaze-7 --dim 3"):
+            result = run(f"{words} --out run")
+            assert result.code == 1
+            assert "another process is at work in run" in result.err
+
+
+def test_experience_of_other_environments_is_kept_and_not_collected_twice(
+    run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = (
+        "learn gym:FrozenLake-v1 --dim 2 --data-steps 300 --steps 30 --log-every 10 --all-steps --no-report --out run"
+    )
+    with monkeypatch.context() as patched:
+        stop_after(patched, 1, KilledError())
+        with pytest.raises(KilledError):
+            run(words)
+    before = Path("run/experience/observations.npy").stat().st_mtime_ns
+    result = run("learn --resume run")
+    assert result.code in (0, 3), result.err
+    assert Path("run/experience/observations.npy").stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize("more", ["--steps 5", "GridMaze-9", "--out elsewhere", "--again", "--all-steps"])
+def test_a_run_goes_on_with_its_own_words_alone(run: Any, monkeypatch: pytest.MonkeyPatch, more: str) -> None:
+    interrupted(run, monkeypatch)
+    result = run(f"learn {more} --resume run")
+    assert result.code == 1
+    assert "goes on with the words that run was begun with; leave" in result.err
+
+
+def test_without_a_run_there_is_nothing_to_go_on_with(run: Any) -> None:
+    assert "holds no run that `lapwing learn` began" in run("learn --resume nowhere").err
+    result = run("learn")
+    assert result.code == 1
+    assert "say what to learn" in result.err
+    assert not list(Path().iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["lapwing", "learn", "Nowhere-3"], "Nowhere-3"),
+        (["lapwing", "learn", "GridMaze-7", "--steps", "many"], "is damaged"),
+        (["lapwing", "learn", "--resume", "elsewhere"], "is damaged"),
+        (["lapwing", "solve", "GridMaze-7"], "is damaged"),
+        (["lapwing", "--help"], "is damaged"),
+        (["lapwing", "learn", "GridMaze-7", "--seeds", "999999999999"], "is damaged"),
+        (["lapwing", "learn", "gym:evil_module:Env-v0"], "names code to import"),
+    ],
+)
+def test_a_hostile_order_is_a_clear_error_and_runs_no_code(
+    run: Any, monkeypatch: pytest.MonkeyPatch, words: list[str], complaint: str
+) -> None:
+    Path("evil_module.py").write_text("open('executed', 'w')")
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    Path("run").mkdir()
+    write_order(Path("run"), Order(words, words))
+    result = run("learn --resume run")
+    assert result.code == 1
+    assert complaint in result.err
+    assert not Path("executed").exists()
+    assert sorted(path.name for path in Path().iterdir()) == ["evil_module.py", "run"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{}",
+        '{"format": "lapwing-order", "version": 2}',
+        '{"format": "lapwing-order", "version": 1}',
+        '{"format": "lapwing-order", "version": 1, "typed": ["a", "b"], "words": "lapwing", "status": "finished"}',
+        '{"format": "lapwing-order", "version": 1, "typed": ["a", "b"], "words": ["a", 3], "status": "finished"}',
+        '{"format": "lapwing-order", "version": 1, "typed": ["a", "b"], "words": ["a", "b"], "status": []}',
+    ],
+)
+def test_a_damaged_order_is_a_clear_error(run: Any, content: str) -> None:
+    Path("run").mkdir()
+    (Path("run") / ORDER).write_text(content)
+    result = run("learn --resume run")
+    assert result.code == 1
+    assert ORDER in result.err
+
+
+def test_learning_that_cannot_begin_leaves_no_trace(run: Any) -> None:
+    for words in (
+        "learn GridMaze-7 --dim 300 --out run",
+        "learn Nowhere-3 --out run",
+        f"{LEARN} --batches no --out run",
+    ):
+        assert run(words).code == 1
+        assert not Path("run").exists()
+
+
+def test_an_order_cannot_have_the_parser_write_a_file(run: Any) -> None:
+    words = ["lapwing", "--tyro-write-completion", "bash", "written"]
+    for order in (words, ["lapwing", "learn", *words[1:]], ["lapwing", "learn", "GridMaze-7", *words[1:]]):
+        write_order(Path("evil"), Order(["lapwing", "learn"], order))
+        assert "is damaged" in run("learn --resume evil").err
+        assert not Path("written").exists()
+
+
+def test_a_run_in_a_folder_named_after_its_world_goes_on(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("GridMaze-7").mkdir()
+    interrupted(run, monkeypatch, "GridMaze-7")
+    assert run("learn --resume GridMaze-7").code == 0
+
+
+def test_only_what_an_order_made_is_forgotten_with_it(run: Any) -> None:
+    for name in (CHECKPOINTS, "experience"):
+        (Path("run") / name).mkdir(parents=True)
+        (Path("run") / name / "notes.txt").write_text("mine")
+    write_order(Path("run"), Order(["lapwing", "learn", "GridMaze-7"], ["lapwing", "learn", "GridMaze-7"], "finished"))
+    (Path("run") / CHECKPOINTS / "step-1.safetensors").write_bytes(b"ours")
+    assert run("solve GridMaze-7 --dim 3 --out run").code == 0
+    left = sorted(str(path.relative_to("run")) for path in Path("run").glob("*/*"))
+    assert left == [f"{CHECKPOINTS}/notes.txt", "experience/notes.txt"]
+
+
+def test_half_written_files_of_a_kill_are_swept_away(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupted(run, monkeypatch)
+    for name in (".model.next.safetensors.abcd_123", ".curves.png.abcd_123"):
+        (Path("run") / name).write_bytes(b"half")
+    (Path("run") / ".mine").write_bytes(b"mine")
+    assert run("learn --resume run").code == 0
+    assert sorted(path.name for path in Path("run").glob(".*")) in ([".lock", ".mine"], [".mine"])
+
+
+def test_a_termination_before_learning_begins_leaves_no_trace() -> None:
+    words = f"{sys.executable} -m lapwing.cli.main learn Rooms-64 --data-steps 60000000 --out run"
+    process = subprocess.Popen(shlex.split(words), stderr=subprocess.PIPE, text=True)
+    while not Path("run/order.json").exists() and process.poll() is None:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 143
+    assert said.startswith("lapwing: interrupted")
+    assert not Path("run").exists()
+
+
+def test_a_finished_run_that_was_saved_over_is_shown_all_the_same(run: Any) -> None:
+    import lapwing as lw
+
+    assert run(f"{LEARN} --out run").code == 0
+    lw.solve("GridMaze-7", 3).save("run")
+    result = run("learn --resume run")
+    assert (result.code, "Traceback" in result.err) == (0, False)

@@ -1,0 +1,24 @@
+"""A study to be attacked from outside: seed 0 is quick, the others sleep for ever."""
+
+import sys
+import time
+from typing import Any
+
+from fabricated import fabricate
+from lapwing.cli import main as cli
+from lapwing_paper import reproduction
+from lapwing_paper.engine.executors import LocalExecutor
+from lapwing_paper.engine.runs import Outcome, Run
+
+
+def sleep(order: dict[str, Any]) -> Outcome:
+    """At once for seed 0, else never."""
+    if order["seed"]:
+        print("asleep", flush=True)
+        time.sleep(600.0)
+    return fabricate(Run("claims", None, order["seed"], order["settings"], order["task"]))
+
+
+if __name__ == "__main__":
+    reproduction.make_executor = lambda on, workers: LocalExecutor(workers, sleep)
+    sys.exit(cli.main(sys.argv[1:]))

@@ -1,0 +1,74 @@
+"""Files written long ago still load and give the same numbers; see golden/README.md."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lapwing as lw
+from lapwing.report import write_report
+from lapwing_paper.engine.places import place
+from lapwing_paper.engine.runs import Run
+from lapwing_paper.engine.store import DONE, RunStore
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+EXPECTED: dict[str, Any] = json.loads((GOLDEN / "expected.json").read_text())
+# A network computes in float32, and each processor rounds in its own way.
+TOLERANCE = {"model-lookup": 1e-6, "model-box": 1e-6, "model-learned": 1e-5, "run": 1e-5}
+
+
+def test_no_golden_folder_goes_untested() -> None:
+    formats = {path.name for path in GOLDEN.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert formats == {*EXPECTED, "study", "run-interrupted"}
+    assert sum(path.stat().st_size for path in GOLDEN.rglob("*") if path.suffix != ".pyc") < 150_000
+
+
+@pytest.mark.parametrize("name", TOLERANCE)
+def test_a_golden_model_gives_the_numbers_of_its_day(name: str) -> None:
+    model, expected = lw.load(GOLDEN / name), EXPECTED[name]
+    points = np.array(expected["points"], dtype=np.float32)
+    np.testing.assert_allclose(
+        model.transform(points), expected["components"], rtol=TOLERANCE[name], atol=TOLERANCE[name]
+    )
+    np.testing.assert_allclose(model.eigenvalues, expected["eigenvalues"], rtol=1e-6, atol=1e-9)
+    assert list(model.certificate().verdicts) == expected["verdicts"]
+
+
+@pytest.mark.parametrize("name", ["model-lookup", "model-learned", "model-box"])
+def test_a_golden_model_saved_again_is_the_same_model(name: str, tmp_path: Path) -> None:
+    model = lw.load(GOLDEN / name)
+    again = lw.load(model.save(tmp_path / "again"))
+    for array, other in zip(model.encoder.arrays().values(), again.encoder.arrays().values(), strict=True):
+        np.testing.assert_array_equal(array, other)
+    assert again.metadata == model.metadata
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+@pytest.mark.parametrize(("name", "tabulated"), [("trajectories-table", True), ("trajectories-rows", False)])
+def test_golden_trajectories_hold_the_episodes_of_their_day(name: str, tabulated: bool, mmap: bool) -> None:
+    data, expected = lw.Trajectories.load(GOLDEN / name, mmap=mmap), EXPECTED[name]
+    assert data.has_table is tabulated
+    assert data.lengths.tolist() == expected["lengths"]
+    np.testing.assert_allclose(data.episode(data.num_episodes - 1), expected["last"], rtol=1e-6)
+
+
+def test_a_golden_run_has_a_page_with_its_numbers(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / "run", tmp_path / "run")
+    page = write_report([tmp_path / "run"], tmp_path / "page.html").read_text(encoding="utf-8")
+    assert f'data-value="{EXPECTED["run"]["subspace_cosine"]!r}"' in page
+    assert "lapwing learn GridMaze-7" in page
+
+
+def test_a_golden_run_of_a_study_reads_back() -> None:
+    run = Run("ALLO", place("GridMaze-7", None), 0, {"options": {"steps": 5}})
+    store = RunStore(GOLDEN / "study")
+    assert store.status(run) == DONE
+    found = store.read(run)
+    assert found.numbers == {"cosine": 0.5, "steps": 5}
+    assert found.outcome.history == [{"step": 0.0, "cosine": 0.25}, {"step": 5.0, "cosine": 0.5}]
+    np.testing.assert_array_equal(
+        found.outcome.arrays["components"], np.arange(33, dtype=np.float32).reshape(11, 3) / 7
+    )
