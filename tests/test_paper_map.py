@@ -95,7 +95,7 @@ def test_a_function_in_the_map_exists_and_cites_what_the_map_says() -> None:
 
 
 def is_mapped(module: str, name: str, item: str) -> bool:
-    """Whether the map has an item for a docstring: for the name itself, or for anything in the module or for helpers."""
+    """Whether the map has an item for the docstring of a name; private names need any row, modules one of their own."""
     names = {mapped_name for mapped_item, mapped_name in ROWS if mapped_item == item}
     last = name.rsplit(".", 1)[-1]
     if last.startswith("_") and not last.startswith("__"):
