@@ -38,8 +38,6 @@ def backward_imports(source: str, package: str) -> set[str]:
     found = set()
     for name in imported_names(source):
         parts = name.split(".")
-        if name == "lapwing_paper.words.Reproduce":
-            continue  # until the command line reads the entry point
         if parts[0] == "lapwing_paper":
             found.add(name)
         elif parts[0] == "lapwing" and parts[1] != "__version__":

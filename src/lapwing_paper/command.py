@@ -1,24 +1,76 @@
-"""Studies: ``lapwing reproduce``."""
+"""Studies: ``lapwing reproduce``. Cheap to import: the studies are loaded when one is run."""
 
 import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from lapwing.cli import terminal
-from lapwing.cli.main import Reproduce
+import tyro
+
+from lapwing.cli import Flag, LayoutsFolder, option, terminal
 from lapwing.errors import LapwingError
-from lapwing.training.interrupts import termination_as_interrupt
-from lapwing_paper.engine.study import Progress
-from lapwing_paper.reproduction import PageNotWrittenError, Reproduction, reproduce
-from lapwing_paper.studies.catalogue import ARTEFACTS
+
+if TYPE_CHECKING:
+    from lapwing_paper.engine.study import Progress
+    from lapwing_paper.reproduction import Reproduction
 
 SECONDS_BETWEEN_LINES = 30.0
 TERMINATED = "terminated; nothing was left half-written, and the same words go on with a study"
 
 
-def run_reproduce(words: Reproduce) -> None:
-    """Make a study, or list all of them."""
-    if words.list:
-        _list_studies(words.json)
-        return
+@dataclass(frozen=True)
+class Reproduce:
+    """Reproduce a table, figure or theorem of the paper, or a study of our own, with the paper's numbers beside ours.
+
+    Example: lapwing reproduce theory --quick
+    """
+
+    name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = ""
+    """What to reproduce; --list shows the names."""
+    list: Flag = False
+    """List everything that can be reproduced."""
+    quick: Flag = False
+    """Few seeds and steps, minutes on two cores. This is what happens unless --full is given."""
+    full: Flag = False
+    """The paper's seeds and steps."""
+    seeds: Annotated[int | None, option("N", "the study's")] = None
+    """How many seeds."""
+    steps: Annotated[int | None, option("N", "the study's")] = None
+    """Gradient steps."""
+    worlds: Annotated[tuple[str, ...] | None, option("WORLD...", "the study's")] = None
+    """Which worlds."""
+    layouts: LayoutsFolder = None
+    """Folder of *.txt layouts, for the authors' own worlds."""
+    out: Annotated[Path, tyro.conf.arg(metavar="DIR")] = Path("reproduction")
+    """Folder of runs, tables and figures. Finished runs in it are not made again."""
+    pages: Annotated[Path | None, option("DIR", "OUT/NAME")] = None
+    """Write tables and figures here instead."""
+    on: Annotated[str, tyro.conf.arg(metavar="{local,ray,ray://HOST:PORT}")] = "local"
+    """Where runs are carried out."""
+    workers: Annotated[int | None, option("N", "as many as cores")] = None
+    """Runs at a time."""
+    again: Flag = False
+    """Make finished runs again."""
+    resume: Flag = False
+    """Complete the study that was begun in this folder, in its size: NAME and --out are enough. Failed runs are made
+    again too."""
+    rebuild: Flag = False
+    """Make no run: tables and figures from the files that are there."""
+    json: Flag = False
+    """Print JSON instead of tables."""
+
+    def run(self) -> None:
+        """Make a study, or list all of them."""
+        if self.list:
+            _list_studies(self.json)
+        else:
+            _run_study(self)
+
+
+def _run_study(words: Reproduce) -> None:
+    from lapwing.training.interrupts import termination_as_interrupt
+    from lapwing_paper.reproduction import PageNotWrittenError, reproduce
+
     if not words.name:
         raise LapwingError("say what to reproduce; `lapwing reproduce --list` shows the names")
     if words.quick and words.full:
@@ -51,7 +103,7 @@ def run_reproduce(words: Reproduce) -> None:
     _end(done, words, problem)
 
 
-def _show(done: Reproduction, words: Reproduce) -> None:
+def _show(done: "Reproduction", words: Reproduce) -> None:
     failed = [
         {"method": one.run.method, "world": one.run.world_label, "seed": one.run.seed, "error": one.error}
         for one in done.failures
@@ -73,7 +125,7 @@ def _show(done: Reproduction, words: Reproduce) -> None:
         terminal.note(f"failed: {one['method']}, {one['world']}, seed {one['seed']}: {one['error']}")
 
 
-def _end(done: Reproduction, words: Reproduce, problem: str) -> None:
+def _end(done: "Reproduction", words: Reproduce, problem: str) -> None:
     """An error, with what to do about it, unless everything went well."""
     pages = "" if words.pages is None else f" --pages {shlex.quote(str(words.pages))}"
     again = f"`lapwing reproduce {words.name} --resume --out {shlex.quote(str(words.out))}{pages}`"
@@ -85,6 +137,8 @@ def _end(done: Reproduction, words: Reproduce, problem: str) -> None:
 
 
 def _list_studies(as_json: bool) -> None:
+    from lapwing_paper.studies.catalogue import ARTEFACTS
+
     specs = [artefact.spec for artefact in ARTEFACTS.values()]
     if as_json:
         keys = ("name", "paper", "title")
@@ -97,7 +151,7 @@ def _list_studies(as_json: bool) -> None:
     print("lapwing reproduce NAME --quick; with --layouts DIR in the authors' own worlds.")
 
 
-def _headline(now: Progress) -> str:
+def _headline(now: "Progress") -> str:
     left = "" if now.seconds_left is None else f", {_duration(now.seconds_left)} left"
     return f"{now.done} done, {now.running} running, {now.failed} failed{left}"
 

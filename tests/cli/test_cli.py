@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any
 
@@ -265,7 +266,8 @@ def test_version_is_the_packages(run: Any) -> None:
     ("line", "words"),
     [
         ("solve Rooms-16 --dimm 3", "--dim"),
-        ("frobnicate", "worlds, collect, audit, solve, learn, score"),
+        ("frobnicate", "audit, collect, doctor, learn"),
+        ("lern Rooms-16", "did you mean learn?"),
         ("plot run --what spectra", "--what"),
         ("learn Rooms-16 --log mlflow", "--log"),
         ("solve", "SOURCE"),
@@ -475,16 +477,71 @@ def test_the_program_solves_without_a_warning() -> None:
     assert "wrote out/eigenvectors.png" in done.stdout
 
 
-@pytest.mark.parametrize("words", ["['solve', '--help']", "['plot', '--help']", "['--help']", "[]"])
-def test_help_imports_nothing_heavy(words: str) -> None:
+HEAVY = ("jax", "matplotlib", "equinox")
+
+
+@pytest.mark.parametrize(
+    ("words", "unwanted"),
+    [
+        ("['solve', '--help']", ("lapwing_paper", "lapwing.cli.words.pictures")),
+        ("['reproduce', '--help']", ("lapwing_paper.engine", "lapwing.cli.words.pictures")),
+        ("['--help']", ("lapwing_paper.engine",)),
+        ("[]", ("lapwing_paper.engine",)),
+    ],
+)
+def test_help_imports_nothing_heavy_and_no_other_command(words: str, unwanted: tuple[str, ...]) -> None:
     program = (
-        "import sys; from lapwing import cli\n"
-        f"try: cli.main({words})\n"
+        "import sys; from lapwing.cli.main import main\n"
+        f"try: main({words})\n"
         "except SystemExit: pass\n"
-        "print('heavy:', [name for name in ('jax', 'matplotlib', 'equinox') if name in sys.modules])"
+        f"print('loaded:', [name for name in {HEAVY + unwanted} if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
-    assert done.stdout.endswith("heavy: []\n")
+    assert done.stdout.endswith("loaded: []\n")
+
+
+# --- commands of other packages -------------------------------------------------------------------------------------
+
+GREET = """
+from dataclasses import dataclass
+
+@dataclass(frozen=True)
+class Greet:
+    \"\"\"Greet somebody.
+
+    Example: lapwing greet --name you
+    \"\"\"
+
+    name: str = "world"
+
+    def run(self):
+        print("hello", self.name)
+        return 3
+"""
+
+
+def with_commands(monkeypatch: pytest.MonkeyPatch, **places: str) -> None:
+    found = EntryPoints(EntryPoint(name, place, cli.ENTRY_POINTS) for name, place in places.items())
+    monkeypatch.setattr(cli, "entry_points", lambda group: found.select(group=group))
+
+
+def test_another_package_adds_a_command(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("greeting.py").write_text(GREET)
+    monkeypatch.syspath_prepend(".")
+    with_commands(monkeypatch, greet="greeting:Greet", learn="greeting:Greet", broken="no_such_module:X")
+    result = run("greet --name you")
+    assert (result.code, result.out) == (3, "hello you\n")
+    overview = run("--help").out
+    assert "Greet somebody." in overview
+    assert "cannot be loaded from no_such_module:X" in overview
+    assert "hello" not in run("learn").out, "a command of the package is not replaced"
+
+
+def test_the_command_line_works_without_the_paper(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_commands(monkeypatch)
+    assert "reproduce" not in run("--help").out
+    assert run("reproduce theory").code == 2
+    assert run("worlds --json").code == 0
 
 
 @pytest.mark.parametrize("line", ["worlds --pictures", "worlds --json"])
@@ -515,9 +572,9 @@ def test_a_word_that_is_no_text_is_refused_before_anything_prints_it(
 def test_too_little_memory_is_said_in_words(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def exhaust(words: object) -> None:
+    def exhaust(self: object) -> None:
         raise MemoryError("Unable to allocate 9 TiB")
 
-    monkeypatch.setattr("lapwing.cli.commands.run", exhaust)
+    monkeypatch.setattr("lapwing.cli.words.experience.Worlds.run", exhaust)
     assert cli.main(["worlds"]) == 1
     assert "not enough memory for this (Unable to allocate 9 TiB)" in capsys.readouterr().err

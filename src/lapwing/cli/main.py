@@ -1,81 +1,110 @@
-"""The command line: words to calls. Parsing only; the work is imported after the words are understood."""
+"""The command line: finds the command by name, parses its arguments, runs it, and turns errors into exit codes."""
 
 import os
 import signal
 import sys
+import textwrap
 import warnings
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Iterator, Sequence
+from importlib.metadata import EntryPoint, entry_points
+from inspect import getdoc
+from typing import Annotated, Any, Protocol, Union
 
 import tyro
 
-from lapwing.cli.words.doctor import Doctor
-from lapwing.cli.words.experience import Audit, Collect, Worlds
-from lapwing.cli.words.overview import overview
-from lapwing.cli.words.pictures import Plot, Report
-from lapwing.cli.words.representations import Learn, Score, Solve
-from lapwing.errors import LapwingError, LapwingWarning, UntrustedWarning
-from lapwing_paper.words import Reproduce
-
-__all__ = [
-    "Audit",
-    "Collect",
-    "Doctor",
-    "Learn",
-    "Plot",
-    "Report",
-    "Reproduce",
-    "Score",
-    "Solve",
-    "Worlds",
-    "main",
-    "parse",
-]
+from lapwing.cli import terminal
+from lapwing.errors import LapwingError, LapwingWarning, UntrustedWarning, did_you_mean
 
 DESCRIPTION = "The Laplacian representation of a reinforcement-learning environment."
+COMPLETION = "source <(lapwing --tyro-print-completion bash)"
 
-GROUPS = (
-    ("worlds and data", (Worlds, Collect, Audit)),
-    ("representations", (Solve, Learn, Score)),
-    ("look", (Report, Plot)),
-    ("studies", (Reproduce,)),
-    ("help", (Doctor,)),
-)
+# The dataclass of each command: its arguments, and what it does. Only the one that is called is imported.
+COMMANDS = {
+    "worlds": "lapwing.cli.words.experience:Worlds",
+    "collect": "lapwing.cli.words.experience:Collect",
+    "audit": "lapwing.cli.words.experience:Audit",
+    "solve": "lapwing.cli.words.representations:Solve",
+    "learn": "lapwing.cli.words.representations:Learn",
+    "score": "lapwing.cli.words.representations:Score",
+    "report": "lapwing.cli.words.pictures:Report",
+    "plot": "lapwing.cli.words.pictures:Plot",
+    "doctor": "lapwing.cli.words.doctor:Doctor",
+}
 
-Command = (
-    Annotated[Worlds, tyro.conf.subcommand("worlds")]
-    | Annotated[Collect, tyro.conf.subcommand("collect")]
-    | Annotated[Audit, tyro.conf.subcommand("audit")]
-    | Annotated[Solve, tyro.conf.subcommand("solve")]
-    | Annotated[Learn, tyro.conf.subcommand("learn")]
-    | Annotated[Score, tyro.conf.subcommand("score")]
-    | Annotated[Report, tyro.conf.subcommand("report")]
-    | Annotated[Plot, tyro.conf.subcommand("plot")]
-    | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
-    | Annotated[Doctor, tyro.conf.subcommand("doctor")]
-)
+# Commands of other packages, under the same contract; they cannot replace one of the table.
+ENTRY_POINTS = "lapwing.commands"
+
+# How `lapwing --help` sorts them; commands of other packages come last.
+GROUPS = {
+    "worlds and data": ("worlds", "collect", "audit"),
+    "representations": ("solve", "learn", "score"),
+    "look": ("report", "plot"),
+    "help": ("doctor",),
+}
+MARGIN = 13
+
+INTERRUPTED = "interrupted; nothing was left half-written, and the same command goes on with a study"
 
 
-Words = Worlds | Collect | Audit | Solve | Learn | Score | Report | Plot | Reproduce | Doctor
+class Command(Protocol):
+    """A frozen dataclass of arguments whose docstring is the help text, with a line ``Example: lapwing ...``."""
+
+    def run(self) -> int | None:
+        """Do the work.
+
+        Returns:
+            The exit code; None is 0.
+        """
 
 
-def parse(arguments: Sequence[str]) -> Words:
-    """Understand the words, or explain them and leave with exit code 2."""
-    words: Words = tyro.cli(
-        Command,
-        args=list(arguments),
-        prog="lapwing",
-        description=DESCRIPTION,
-        config=(tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes),
-    )
-    return words
+def commands() -> dict[str, EntryPoint]:
+    """Every command by name: those of the package, then those of other packages.
+
+    Returns:
+        Entry points; nothing is imported until one is loaded.
+    """
+    found = {name: EntryPoint(name, place, ENTRY_POINTS) for name, place in COMMANDS.items()}
+    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name):
+        found.setdefault(entry.name, entry)
+    return found
+
+
+def parse(arguments: Sequence[str]) -> Command:
+    """Read the arguments of a command.
+
+    Args:
+        arguments: the command's name and its options, as typed.
+
+    Returns:
+        An instance of the command's dataclass.
+
+    Raises:
+        SystemExit: with code 2 and an explanation where they cannot be parsed, with 0 after ``--help``.
+    """
+    known = commands()
+    options: dict[str, Any] = {"config": (tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes)}
+    name, *rest = arguments
+    if name.startswith("--tyro-"):
+        # A completion script knows the options of every command.
+        kinds = tuple(Annotated[entry.load(), tyro.conf.subcommand(name)] for name, entry in known.items())
+        any_command: Any = Union[kinds]  # noqa: UP007
+        return tyro.cli(any_command, args=list(arguments), prog="lapwing", **options)
+    if name not in known:
+        near = did_you_mean(name, known)
+        terminal.fail(f"there is no command {name!r}; {near}" + (f" (of {', '.join(known)})" if "?" in near else ""))
+        raise SystemExit(2)
+    return tyro.cli(known[name].load(), args=rest, prog=f"lapwing {name}", **options)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code.
+    """Run a command.
 
-    0 is done, 1 bad input or a failed run, 2 words not understood, 3 a result was written that must not be trusted; 130
-    and 143 are for Ctrl-C and a termination from outside.
+    Args:
+        arguments: the command's name and its options; those of the process if None.
+
+    Returns:
+        The exit code: 0 done, 1 bad input or a failed run, 2 arguments that cannot be parsed, 3 a result was written
+        that must not be trusted, 130 and 143 after Ctrl-C and a termination.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given == ["--version"]:
@@ -83,11 +112,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         print(f"lapwing {__version__}")
         return 0
-    from lapwing.cli import commands, terminal
-
-    for word in given:
-        if not _is_text(word):
-            terminal.fail(f"{word!a} is not readable text; names of files and worlds must be, so rename it")
+    for argument in given:
+        if not _is_text(argument):
+            terminal.fail(f"{argument!a} is not readable text; names of files and worlds must be, so rename it")
             return 2
 
     def show(message: Warning | str, category: type[Warning], *_: object) -> None:
@@ -100,10 +127,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.simplefilter("ignore", UntrustedWarning)
             warnings.showwarning = show  # type: ignore[assignment]
             if given in ([], ["-h"], ["--help"]):
-                # tyro lists commands one after the other; in groups, with an example to copy, they are easier to find.
-                terminal.print_lines(overview(DESCRIPTION, GROUPS, terminal.width()))
-            else:
-                return commands.run(parse(given))
+                terminal.print_lines(overview(terminal.width()))
+                return 0
+            return parse(given).run() or 0
     except LapwingError as error:
         terminal.fail(str(error))
         return 1
@@ -118,14 +144,58 @@ def main(arguments: Sequence[str] | None = None) -> int:
         terminal.fail(f"there is not enough memory for this ({error}); ask for less: fewer steps, a smaller world")
         return 1
     except KeyboardInterrupt as stop:
-        terminal.fail(str(stop) or "interrupted; nothing was left half-written, and the same words go on with a study")
+        terminal.fail(
+            str(stop) or "interrupted; nothing was left half-written, and the same command goes on with a study"
+        )
         return 128 + getattr(stop, "signal", signal.SIGINT)
-    return 0
 
 
-def _is_text(word: str) -> bool:
-    """Whether a word can be printed and be part of a path: bytes that no text has, and NUL, cannot."""
-    return not any(character == "\0" or "\ud800" <= character <= "\udfff" for character in word)
+def overview(width: int) -> Iterator[tuple[str, str]]:
+    """The text of ``lapwing --help``: commands in groups, with an example each to copy.
+
+    Args:
+        width: columns to wrap descriptions to; examples are not wrapped.
+
+    Yields:
+        Lines and their styles.
+    """
+    known = commands()
+    yield "usage: lapwing COMMAND [OPTIONS]", ""
+    yield f"\n{DESCRIPTION}", ""
+    others = tuple(name for name in known if name not in COMMANDS)
+    for title, names in {**GROUPS, "of other packages": others}.items():
+        if names:
+            yield f"\n{title}", "bold"
+        for name in names:
+            summary, example = help_of(known[name])
+            lines = textwrap.wrap(summary, max(width - MARGIN, 30))
+            yield f"  {name:<{MARGIN - 2}}{lines[0]}", "cyan"
+            for line in lines[1:]:
+                yield " " * MARGIN + line, "cyan"
+            yield " " * MARGIN + example, ""
+    yield "\nlapwing COMMAND --help shows all its options; lapwing --version the version.", ""
+    yield f"Completion in bash, zsh or fish: {COMPLETION}", ""
+
+
+def help_of(command: EntryPoint) -> tuple[str, str]:
+    """The first line of a command's help and its example.
+
+    Args:
+        command: one of :func:`commands`.
+
+    Returns:
+        Both, or why the command cannot be loaded: a broken package must not take the help away.
+    """
+    try:
+        text = getdoc(command.load()) or command.value
+    except Exception as error:  # whatever a module of somebody else raises
+        return f"cannot be loaded from {command.value}: {error}", ""
+    return text.splitlines()[0], text.partition("Example: ")[2].partition("\n")[0]
+
+
+def _is_text(argument: str) -> bool:
+    """Whether an argument can be printed and be part of a path: bytes that are not text, and NUL, cannot."""
+    return not any(character == "\0" or "\ud800" <= character <= "\udfff" for character in argument)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -14,7 +14,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from lapwing.environments.layouts import Layout
+if TYPE_CHECKING:
+    from lapwing.environments.layouts import Layout
 
 # Where nobody knows the reader's window.
 WIDTH_OF_TABLES = 200
@@ -167,10 +168,11 @@ def spinner(label: str) -> Iterator[Callable[[str], None]]:
         yield lambda stage: status.update(Text(harmless(f"{label}: {stage}")))
 
 
-def small_picture(layout: Layout, width: int = 64) -> str:
+def small_picture(layout: "Layout", width: int = 64) -> str:
     """A layout in half-block characters, two rows of cells per line; large ones are thinned to fit.
 
     Example:
+        >>> from lapwing.environments.layouts import Layout
         >>> print(small_picture(Layout.from_text("XXX\\nX X\\nXXX")))
         █▀█
         ▀▀▀

@@ -13,7 +13,6 @@ HOMES = {
     "score": "representations",
     "report": "pictures",
     "plot": "pictures",
-    "reproduce": "lapwing_paper.command",
     "doctor": "doctor",
 }
 
@@ -21,7 +20,6 @@ HOMES = {
 def run(words: Any) -> int:
     """Do what the words say; the exit code."""
     command = type(words).__name__.lower()
-    home = HOMES[command]
-    module = importlib.import_module(home if "." in home else f"lapwing.cli.commands.{home}")
+    module = importlib.import_module(f"lapwing.cli.commands.{HOMES[command]}")
     code: int | None = getattr(module, f"run_{command}")(words)
     return code or 0

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from lapwing.cli.words.options import Flag
+from lapwing.cli.words.options import Flag, Runnable
 
 
 @dataclass(frozen=True)
-class Doctor:
+class Doctor(Runnable):
     """Say what is installed, which devices JAX sees, and whether a tiny run works; advice where something is amiss.
 
     Example: lapwing doctor

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import tyro
 
-from lapwing.cli.words.options import Flag, LayoutsFolder, Observation, PolicyFile, Slip, option
+from lapwing.cli.words.options import Flag, LayoutsFolder, Observation, PolicyFile, Runnable, Slip, option
 
 
 @dataclass(frozen=True)
-class Worlds:
+class Worlds(Runnable):
     """List the worlds, shipped and in a layouts folder, with a small picture each if asked.
 
     Example: lapwing worlds --pictures
@@ -27,7 +27,7 @@ class Worlds:
 
 
 @dataclass(frozen=True)
-class Collect:
+class Collect(Runnable):
     """Collect experience into a folder.
 
     Example: lapwing collect Rooms-16 --steps 1000000 --out data
@@ -56,7 +56,7 @@ class Collect:
 
 
 @dataclass(frozen=True)
-class Audit:
+class Audit(Runnable):
     """Look a data set over: coverage, components, episode ends, asymmetry, hidden resets.
 
     Example: lapwing audit data

@@ -19,3 +19,13 @@ Observation = Annotated[ObservationMode | None, option("{xy,one_hot,pixels}", "x
 Slip = Annotated[float | None, option("P", "0")]
 PolicyFile = Annotated[Path | None, option("FILE.npy", "uniform")]
 Flag = Annotated[bool, tyro.conf.arg(help_behavior_hint="")]
+
+
+class Runnable:
+    """A command whose work is a function of its name in ``lapwing.cli.commands``."""
+
+    def run(self) -> int | None:
+        """Do the work; the exit code."""
+        from lapwing.cli import commands
+
+        return commands.run(self)

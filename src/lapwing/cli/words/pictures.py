@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from lapwing.cli.words.options import Flag, option
+from lapwing.cli.words.options import Flag, Runnable, option
 
 Runs = Annotated[
     tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN...", help_behavior_hint="(at least one)")
@@ -14,7 +14,7 @@ Runs = Annotated[
 
 
 @dataclass(frozen=True)
-class Report:
+class Report(Runnable):
     """Write one HTML page that shows a run, or that compares several; it opens without a network.
 
     Example: lapwing report demo --out demo.html
@@ -29,7 +29,7 @@ class Report:
 
 
 @dataclass(frozen=True)
-class Plot:
+class Plot(Runnable):
     """Draw a figure for a paper from one run or several: PDF, fonts sized for print, no titles.
 
     Example: lapwing plot demo --what eigenvectors --components 1-6 --out figure.pdf

@@ -6,13 +6,13 @@ from typing import Annotated, Literal
 
 import tyro
 
-from lapwing.cli.words.options import Flag, LayoutsFolder, Observation, PolicyFile, Slip, option
+from lapwing.cli.words.options import Flag, LayoutsFolder, Observation, PolicyFile, Runnable, Slip, option
 
 Sink = Literal["tensorboard", "wandb"]
 
 
 @dataclass(frozen=True)
-class Solve:
+class Solve(Runnable):
     """Solve exactly, or by counting where a data set is given; write spectrum and pictures.
 
     Example: lapwing solve FourRooms --dim 11 --definition "successor(0.9)"
@@ -41,7 +41,7 @@ class Solve:
 
 
 @dataclass(frozen=True)
-class Learn:
+class Learn(Runnable):
     """Learn a representation from a world's experience, its exact operator, or a data set.
 
     Example: lapwing learn Rooms-16 --dim 11 --out demo
@@ -109,7 +109,7 @@ class Learn:
 
 
 @dataclass(frozen=True)
-class Score:
+class Score(Runnable):
     """Score a saved representation against the exact one, beside the counting estimate.
 
     Example: lapwing score runs/solve-data --truth Rooms-16 --data data
