@@ -11,7 +11,7 @@ from scipy.stats import chisquare
 
 from lapwing.checks import shown
 from lapwing.definitions import MAX_HORIZON, Definition, geometric, one_step, parse_definition, successor, truncated
-from lapwing.errors import LapwingError
+from lapwing.errors import ArgumentError, UnknownNameError
 
 PAPER_TABLE = Path(__file__).resolve().parents[2] / "shared" / "paper" / "eigenvalues.csv"
 
@@ -44,13 +44,13 @@ def eigenvalues_of(laplacian: np.ndarray) -> np.ndarray:
     return np.sort(values.real)
 
 
-def renormalised_gaps(discount: float, horizon: int) -> np.ndarray:
-    """Probability of each gap by going through every start and every gap that its episode still allows."""
+def renormalised_lags(discount: float, horizon: int) -> np.ndarray:
+    """Probability of each lag by going through every start and every lag that its episode still allows."""
     weights = np.zeros(horizon + 1)
     for start in range(horizon):
-        allowed = [discount ** (gap - 1) for gap in range(1, horizon - start + 1)]
-        for gap, weight in enumerate(allowed, start=1):
-            weights[gap] += weight / sum(allowed) / horizon
+        allowed = [discount ** (lag - 1) for lag in range(1, horizon - start + 1)]
+        for lag, weight in enumerate(allowed, start=1):
+            weights[lag] += weight / sum(allowed) / horizon
     return weights[1:]
 
 
@@ -70,21 +70,21 @@ def test_successor_is_the_scaled_inverse_of_the_paper(chain: tuple[np.ndarray, n
 def test_geometric_sums_powers_from_the_first_on(chain: tuple[np.ndarray, np.ndarray], discount: float) -> None:
     matrix, mu = chain
     mean, power = np.zeros((6, 6)), np.eye(6)
-    for gap in range(1, 4000):
+    for lag in range(1, 4000):
         power = power @ matrix
-        mean += (1.0 - discount) * discount ** (gap - 1) * power
+        mean += (1.0 - discount) * discount ** (lag - 1) * power
     np.testing.assert_allclose(geometric(discount).from_mu(mu), eigenvalues_of(np.eye(6) - mean), atol=1e-11)
 
 
 @pytest.mark.parametrize("horizon", [1, 2, 7, 50])
 @pytest.mark.parametrize("discount", [0.3, 0.9, 0.99])
-def test_truncated_averages_renormalised_gaps_over_all_starts(
+def test_truncated_averages_renormalised_lags_over_all_starts(
     chain: tuple[np.ndarray, np.ndarray], discount: float, horizon: int
 ) -> None:
     matrix, mu = chain
-    weights = renormalised_gaps(discount, horizon)
-    mean = sum(weight * np.linalg.matrix_power(matrix, gap) for gap, weight in enumerate(weights, start=1))
-    np.testing.assert_allclose(truncated(discount, horizon).gap_weights(), weights, atol=1e-13)
+    weights = renormalised_lags(discount, horizon)
+    mean = sum(weight * np.linalg.matrix_power(matrix, lag) for lag, weight in enumerate(weights, start=1))
+    np.testing.assert_allclose(truncated(discount, horizon).lag_weights(), weights, atol=1e-13)
     np.testing.assert_allclose(truncated(discount, horizon).from_mu(mu), eigenvalues_of(np.eye(6) - mean), atol=1e-11)
 
 
@@ -92,11 +92,11 @@ def test_truncated_is_what_a_sampler_inside_episodes_draws() -> None:
     rng = np.random.default_rng(0)
     discount, horizon, draws = 0.8, 12, 200_000
     left = horizon - rng.integers(horizon, size=draws)
-    gaps = rng.geometric(1.0 - discount, size=draws)
-    while (over := gaps > left).any():
-        gaps[over] = rng.geometric(1.0 - discount, size=int(over.sum()))
-    observed = np.bincount(gaps, minlength=horizon + 1)[1:]
-    expected = draws * truncated(discount, horizon).gap_weights()
+    lags = rng.geometric(1.0 - discount, size=draws)
+    while (over := lags > left).any():
+        lags[over] = rng.geometric(1.0 - discount, size=int(over.sum()))
+    observed = np.bincount(lags, minlength=horizon + 1)[1:]
+    expected = draws * truncated(discount, horizon).lag_weights()
     assert chisquare(observed, expected).pvalue > 1e-3
 
 
@@ -149,28 +149,36 @@ def test_definitions_read_as_people_write_them() -> None:
     assert parse_definition("one_step()") == one_step()
 
 
+@pytest.mark.parametrize("text", ["sucessor(0.9)", "", "successor(0.9", "successor" + " " * 1_000_000 + "x"], ids=shown)
+def test_text_that_names_no_definition_is_refused_at_once(text: str) -> None:
+    # Two greedy runs of blanks side by side took time that grew with the square of the text.
+    with pytest.raises(UnknownNameError):
+        parse_definition(text)
+
+
 @pytest.mark.parametrize(
-    ("text", "complaint"),
+    "text",
     [
-        ("sucessor(0.9)", "did you mean successor"),
-        ("", "unknown Laplacian definition"),
-        ("successor", "takes 1 number"),
-        ("successor(0.9, 50)", "takes 1 number"),
-        ("truncated(0.9)", "takes 2 number"),
-        ("one_step(0.9)", "takes 0 number"),
-        ("successor(high)", "must be numbers"),
-        ("successor(1)", "strictly between 0 and 1"),
-        ("successor(nan)", "strictly between 0 and 1"),
-        ("geometric(0)", "strictly between 0 and 1"),
-        ("truncated(0.9, 2.5)", "whole number"),
-        ("truncated(0.9, 0)", "whole number"),
-        ("truncated(0.9, inf)", "whole number"),
-        ("truncated(0.9, nan)", "whole number"),
-        ("successor(0.9", "unknown Laplacian definition"),
+        "successor",
+        "successor(0.9, 50)",
+        "truncated(0.9)",
+        "one_step(0.9)",
+        "successor(high)",
+        "successor(1)",
+        "successor(nan)",
+        "geometric(0)",
+        "truncated(0.9, 2.5)",
+        "truncated(0.9, 0)",
+        "truncated(0.9, inf)",
+        "truncated(0.9, nan)",
+        "truncated(0.9, 2e6)",
+        None,
+        3,
+        b"one_step",
     ],
 )
-def test_text_that_is_no_definition_is_refused_with_advice(text: str, complaint: str) -> None:
-    with pytest.raises(LapwingError, match=complaint):
+def test_wrong_numbers_in_a_definition_are_refused(text: str) -> None:
+    with pytest.raises(ArgumentError):
         parse_definition(text)
 
 
@@ -178,13 +186,13 @@ def test_text_that_is_no_definition_is_refused_with_advice(text: str, complaint:
     ("definition", "value"), [(successor(0.9), 1.0), (geometric(0.9), 1.0 / 0.9), (truncated(0.9, 50), 1.2)], ids=str
 )
 def test_values_that_no_eigenvalue_can_have_are_refused(definition: Definition, value: float) -> None:
-    with pytest.raises(LapwingError, match="is not an eigenvalue that"):
+    with pytest.raises(ArgumentError):
         definition.to_mu([0.1, value])
 
 
-def test_only_truncated_gaps_are_finitely_many() -> None:
-    with pytest.raises(LapwingError, match="only truncated"):
-        successor(0.9).gap_weights()
+def test_only_truncated_lags_are_finitely_many() -> None:
+    with pytest.raises(ArgumentError):
+        successor(0.9).lag_weights()
 
 
 @pytest.mark.skipif(not PAPER_TABLE.exists(), reason="the paper's tables are not beside this checkout")
@@ -204,33 +212,16 @@ def test_truncated_explains_the_eigenvalues_that_the_paper_printed_for_allo(worl
     assert np.mean(np.abs(printed - true)[large] / true[large]) > 0.10
 
 
-def test_a_long_run_of_spaces_in_a_definition_is_read_at_once() -> None:
-    # Two greedy runs of blanks side by side took time that grew with the square of the text.
-    with pytest.raises(LapwingError, match="unknown Laplacian definition"):
-        parse_definition("successor" + " " * 1_000_000 + "x")
-
-
-@pytest.mark.parametrize("text", [None, 3, b"one_step"])
-def test_a_definition_that_is_no_text_is_refused(text: object) -> None:
-    with pytest.raises(LapwingError, match="read from text"):
-        parse_definition(text)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("horizon", ["a", None, [1], True, 10**400, 10**5000], ids=shown)
-def test_a_horizon_that_is_no_number_of_transitions_is_refused(horizon: object) -> None:
-    with pytest.raises(LapwingError, match="horizon of truncated gaps"):
+def test_a_horizon_that_is_not_a_number_of_transitions_is_refused(horizon: object) -> None:
+    with pytest.raises(ArgumentError):
         truncated(0.9, horizon)  # type: ignore[arg-type]
-
-
-def test_a_horizon_beyond_the_limit_is_refused_with_the_limit() -> None:
-    with pytest.raises(LapwingError, match="at most 1,000,000 transitions"):
-        parse_definition("truncated(0.9, 2e6)")
 
 
 def test_the_tail_that_is_left_out_of_a_long_horizon_does_not_show() -> None:
     mu = np.array([-1.0, -0.3, 0.0, 0.5, 0.99, 1.0])
     long = truncated(0.9, 5000)
-    whole = 1.0 - np.polynomial.polynomial.polyval(mu, np.concatenate([[0.0], long.gap_weights()]))
+    whole = 1.0 - np.polynomial.polynomial.polyval(mu, np.concatenate([[0.0], long.lag_weights()]))
     np.testing.assert_array_equal(long.from_mu(mu), whole)
 
 
@@ -239,7 +230,7 @@ def test_the_tail_that_is_left_out_of_a_long_horizon_does_not_show() -> None:
     [("foo", {}), ("successor", {}), ("one_step", {"discount": 0.5}), ("successor", {"discount": 2})],
 )
 def test_a_definition_made_by_hand_is_checked_too(kind: str, numbers: dict[str, float]) -> None:
-    with pytest.raises(LapwingError):
+    with pytest.raises(ArgumentError):
         Definition(kind, **numbers)  # type: ignore[arg-type]
 
 
@@ -247,5 +238,5 @@ def test_a_definition_made_by_hand_is_checked_too(kind: str, numbers: dict[str, 
 def test_eigenvalues_that_are_no_real_numbers_are_refused(values: object) -> None:
     for definition in (one_step(), successor(0.5), truncated(0.5, 3)):
         for go in (definition.from_mu, definition.to_mu):
-            with pytest.raises(LapwingError, match="eigenvalues are real numbers"):
+            with pytest.raises(ArgumentError):
                 go(values)  # type: ignore[arg-type]

@@ -19,8 +19,8 @@ from lapwing.environments.box import BoxWorld
 from lapwing.errors import LapwingError
 from lapwing.representation import ENCODER_HOMES, LaplacianRepresentation, load
 from lapwing.solving import solve
-from lapwing.storage import model_files
-from lapwing.storage.model_files import MANIFEST, NEXT_WEIGHTS, WEIGHTS
+from lapwing.storage import models
+from lapwing.storage.models import MANIFEST, NEXT_WEIGHTS, WEIGHTS
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def test_a_failed_save_changes_nothing(
         raise OSError("disk full")
 
     before = contents(saved)
-    monkeypatch.setattr(model_files, broken, fail)
+    monkeypatch.setattr(models, broken, fail)
     other = solve("GridMaze-7", 3)
     with pytest.raises(OSError, match="disk full"):
         other.save(saved)

@@ -16,7 +16,7 @@ from lapwing.diagnostics.problems import Problem, find_problems
 from lapwing.encoders.base import Encoder
 from lapwing.errors import LapwingError
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, LEARNED_TOLERANCE
-from lapwing.storage.model_files import MANIFEST, read_model, write_model
+from lapwing.storage.models import MANIFEST, read_model, write_model
 from lapwing.storage.records import Record, world_name
 
 if TYPE_CHECKING:

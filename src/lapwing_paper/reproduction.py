@@ -10,7 +10,7 @@ from lapwing.checks import as_path, shown
 from lapwing.errors import LapwingError
 from lapwing.plots.figures import save_figure
 from lapwing.storage.files import replaced_file, write_json
-from lapwing.storage.locks import locked
+from lapwing.storage.folders import locked
 from lapwing_paper.engine.artefact import Artefact, Plan, make_plan
 from lapwing_paper.engine.executors import make_executor
 from lapwing_paper.engine.request import FILE, Request, check_runs, keep_request, read_request

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from lapwing.environments.registry import make_world
-from lapwing.storage.locks import locked
+from lapwing.storage.folders import locked
 from lapwing.storage.orders import CHECKPOINTS, ORDER, UNDER_WAY, Order, read_order, write_order
 from lapwing.training import checkpoints, keeping
 from lapwing.training.checkpoints import checkpoint_files

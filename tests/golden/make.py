@@ -14,7 +14,7 @@ import numpy as np
 
 import lapwing as lw
 from lapwing.report.run_folder import write_run
-from lapwing.storage.locks import LOCK
+from lapwing.storage.folders import LOCK
 from lapwing.storage.orders import CHECKPOINTS, Order, write_order
 from lapwing.training import keeping
 from lapwing.training.engine import Report

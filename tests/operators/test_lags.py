@@ -89,7 +89,7 @@ def test_a_mixture_inside_episodes_is_the_average_of_its_parts(unbiased: bool) -
 def test_gaps_in_equal_episodes_are_the_truncated_definition(discount: float, length: int) -> None:
     inside = gaps_inside_episodes(endless_gaps([discount]), np.full(4, length), unbiased=False)
     definition = truncated(discount, length)
-    np.testing.assert_allclose(inside.weights, definition.gap_weights(), rtol=1e-12)
+    np.testing.assert_allclose(inside.weights, definition.lag_weights(), rtol=1e-12)
     mu = np.linspace(-0.9, 1.0, 20)
     np.testing.assert_allclose(inside.one_minus(1.0 - mu), definition.from_mu(mu), atol=1e-13)
 

@@ -8,12 +8,16 @@ from pathlib import Path
 import pytest
 
 from lapwing.errors import LapwingError
-from lapwing.storage.locks import is_locked, locked
+from lapwing.storage.folders import is_locked, locked
 
-HOLD = (
-    "import sys; from pathlib import Path; from lapwing.storage.locks import locked\nwith locked(Path(sys.argv[1])):\n"
-)
-HOLD += "    print('held', flush=True); sys.stdin.read()"
+HOLD = """
+import sys
+from pathlib import Path
+from lapwing.storage.folders import locked
+with locked(Path(sys.argv[1])):
+    print('held', flush=True)
+    sys.stdin.read()
+"""
 
 
 def holder(folder: Path) -> "subprocess.Popen[str]":

@@ -140,7 +140,7 @@ def _mean_gap(discount: float, horizon: int) -> float:
     if horizon > settled:
         # With more steps left than that, the end of the episode is never felt.
         return (settled * _mean_gap(discount, settled) + (horizon - settled) / (1.0 - discount)) / horizon
-    weights = definition.gap_weights()
+    weights = definition.lag_weights()
     return float(weights @ np.arange(1, len(weights) + 1))
 
 

@@ -130,7 +130,7 @@ def laplacian(operator: Operator, definition: Definition) -> NDArray[np.float64]
         mixed = p
     elif definition.kind == "truncated":
         mixed, power = np.zeros_like(p), identity
-        for weight in definition.gap_weights():
+        for weight in definition.lag_weights():
             power = power @ p
             mixed += weight * power
     else:

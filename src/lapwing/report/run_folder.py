@@ -27,8 +27,8 @@ from lapwing.plots.figures import eigenvector_figure, save_figure, spectrum_figu
 from lapwing.representation import LaplacianRepresentation
 from lapwing.solving import solve
 from lapwing.storage.files import write_array, write_csv, write_json
-from lapwing.storage.locks import LOCK
-from lapwing.storage.model_files import FORMAT, MANIFEST, NEXT_WEIGHTS, VERSION, WEIGHTS
+from lapwing.storage.folders import LOCK
+from lapwing.storage.models import FORMAT, MANIFEST, NEXT_WEIGHTS, VERSION, WEIGHTS
 from lapwing.storage.orders import ORDER, read_order
 from lapwing.storage.reading import read_manifest
 from lapwing.storage.records import learning_history

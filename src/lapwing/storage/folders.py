@@ -1,4 +1,4 @@
-"""Folders that take their place whole: written beside their target, then exchanged with it in one stroke."""
+"""Folders that one process at a time writes to: locks, and folders that replace their target atomically."""
 
 import ctypes
 import os
@@ -9,23 +9,83 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from lapwing.errors import LapwingError
+from filelock import FileLock, Timeout
+
+from lapwing.errors import ArgumentError, CannotWriteError
 from lapwing.storage.files import sync_folder
-from lapwing.storage.locks import locked
+
+LOCK = ".lock"
 
 # Of Linux, since 3.15.
 AT_CURRENT_FOLDER = -100
 RENAME_EXCHANGE = 2
 
 
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a folder against other processes; an error at once if one of them holds it.
+
+    The system releases the lock when its process ends, however it ends: a lock file that is left means nothing.
+
+    Args:
+        folder: created if need be, and removed if the block fails and nothing was put into it.
+    """
+    new = [place for place in (folder, *folder.parents) if not place.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder / LOCK)
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise CannotWriteError(
+            f"another process is at work in {folder}; wait for it to end, or choose another folder"
+        ) from None
+    except OSError as error:
+        raise CannotWriteError(f"cannot write to {folder}: {error.strerror or error}; choose another folder") from error
+    try:
+        yield
+    except BaseException:
+        if new and folder.is_dir() and [path.name for path in folder.iterdir()] == [LOCK]:
+            # Nothing was written, so nothing is left, unless somebody has put something there meanwhile.
+            with suppress(OSError):
+                (folder / LOCK).unlink()
+                for place in new:
+                    place.rmdir()
+        raise
+    finally:
+        lock.release()
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether a process, this one included, holds a folder.
+
+    Args:
+        folder: any folder, which need not exist.
+
+    Returns:
+        False also where it cannot be known because the folder is read-only.
+    """
+    if not (folder / LOCK).exists() or not os.access(folder, os.W_OK):
+        return False
+    try:
+        with FileLock(folder / LOCK).acquire(blocking=False):
+            return False
+    except Timeout:
+        return True
+
+
 class NewFolder:
-    """A folder in the making, ``content``, that takes the place of ``path`` with :meth:`put_in_place`.
+    """A folder being written, ``content``, that takes the place of ``path`` with :meth:`put_in_place`.
 
     Work is done in a hidden folder beside the target, ``.NAME.new``, locked against other processes. If the process is
     killed, that is all it leaves, and the next one to write to the same target clears it away.
 
     An existing ``path`` is replaced only if it is empty, or holds ``marker`` and beside it nothing but ``members``:
     nobody's other files are lost.
+
+    Args:
+        path: the folder to create or replace.
+        marker: name of the file that says that a folder is one of this kind.
+        members: names of the other files that such a folder may hold.
     """
 
     def __init__(self, path: Path, marker: str, members: Collection[str]) -> None:
@@ -49,7 +109,7 @@ class NewFolder:
             self.content.mkdir()
         except OSError as error:
             self._lock.close()
-            raise LapwingError(f"cannot write to {self.work}: {error.strerror}; choose another folder") from error
+            raise CannotWriteError(f"cannot write to {self.work}: {error.strerror}; choose another folder") from error
         return self
 
     def put_in_place(self) -> None:
@@ -85,28 +145,45 @@ class NewFolder:
     def _refuse_foreign(self) -> None:
         try:
             if self.path.exists() and not self.path.is_dir():
-                raise LapwingError(f"{self.path} is a file; choose a folder")
+                raise ArgumentError(f"{self.path} is a file; choose a folder")
             present = {entry.name for entry in self.path.iterdir()} if self.path.is_dir() else set()
         except OSError as error:
-            raise LapwingError(f"cannot read {self.path}: {error.strerror}; choose another folder") from error
+            raise CannotWriteError(f"cannot read {self.path}: {error.strerror}; choose another folder") from error
         if present and self._marker not in present:
-            raise LapwingError(f"{self.path} holds other files and no {self._marker}; choose an empty or new folder")
+            raise ArgumentError(f"{self.path} holds other files and no {self._marker}; choose an empty or new folder")
         if foreign := sorted(present - self._known):
-            raise LapwingError(
+            raise ArgumentError(
                 f"{self.path} holds other files ({foreign[0]}), which would be lost; choose another folder"
             )
 
 
 @contextmanager
 def replaced_directory(path: Path, marker: str, members: Collection[str]) -> Iterator[Path]:
-    """A temporary folder that takes the place of ``path`` on success and vanishes on failure: a :class:`NewFolder`."""
+    """A temporary folder that takes the place of ``path`` on success and vanishes on failure: a :class:`NewFolder`.
+
+    Args:
+        path: the folder to create or replace.
+        marker: name of the file that says that a folder is one of this kind.
+        members: names of the other files that such a folder may hold.
+
+    Returns:
+        A context manager that gives the folder to write to.
+    """
     with NewFolder(path, marker, members) as new:
         yield new.content
         new.put_in_place()
 
 
 def exchanged(first: Path, second: Path) -> bool:
-    """Exchange two folders in one stroke, so that each name always leads to a whole one; False where that cannot be."""
+    """Exchange two folders atomically, so that each name always leads to a complete one.
+
+    Args:
+        first: an existing folder.
+        second: another on the same disk.
+
+    Returns:
+        False where the system cannot do so; then nothing has changed.
+    """
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError, TypeError):

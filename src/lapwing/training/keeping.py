@@ -7,7 +7,7 @@ from pathlib import Path
 import jax
 
 from lapwing.errors import LapwingError
-from lapwing.storage.locks import locked
+from lapwing.storage.folders import locked
 from lapwing.training.checkpoints import (
     COMPILED,
     DAMAGED,

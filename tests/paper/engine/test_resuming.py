@@ -10,7 +10,7 @@ import pytest
 
 from fabricated import Fake
 from lapwing.errors import LapwingError, LapwingWarning
-from lapwing.storage.locks import locked
+from lapwing.storage.folders import locked
 from lapwing_paper import reproduction
 from lapwing_paper.engine.request import Request, keep_request, read_request
 from lapwing_paper.reproduction import reproduce

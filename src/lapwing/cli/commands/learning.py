@@ -22,7 +22,7 @@ from lapwing.operators.operator import Operator
 from lapwing.report.run_folder import refuse_foreign
 from lapwing.representation import LaplacianRepresentation
 from lapwing.solving import operator, solve
-from lapwing.storage.locks import locked
+from lapwing.storage.folders import locked
 from lapwing.storage.orders import CHECKPOINTS, EXPERIENCE, FINISHED
 from lapwing.training.config import LearnConfig
 from lapwing.training.engine import LearningDivergedError, NetworkCollapsedError, Report

@@ -9,7 +9,7 @@ from lapwing.cli.words.pictures import Plot, Report
 from lapwing.errors import LapwingError
 from lapwing.report.run_folder import seed_folders
 from lapwing.representation import LaplacianRepresentation, load
-from lapwing.storage.model_files import MANIFEST
+from lapwing.storage.models import MANIFEST
 
 
 def run_report(words: Report) -> None:

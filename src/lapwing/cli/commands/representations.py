@@ -19,8 +19,8 @@ from lapwing.evaluation.score import counting_score, score
 from lapwing.report.run_folder import refuse_foreign, spectrum_rows, write_run
 from lapwing.representation import LaplacianRepresentation, load
 from lapwing.solving import solve
-from lapwing.storage.locks import locked
-from lapwing.storage.model_files import MANIFEST as MODEL_MANIFEST
+from lapwing.storage.folders import locked
+from lapwing.storage.models import MANIFEST as MODEL_MANIFEST
 from lapwing.storage.orders import forget_order, refuse_unfinished
 from lapwing.storage.reading import read_array
 
