@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import lapwing as lw
-from lapwing.plots.figures import save_figure
+from lapwing.plots import save_figure
 
 CELLS = 40
 TUNNEL = {0: CELLS // 2, CELLS // 2: 0}

@@ -11,8 +11,7 @@ from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from lapwing.environments.grid import GridWorld
-from lapwing.plots.fields import draw_box_field, draw_grid_field
-from lapwing.plots.papers import COLOURS, STYLES
+from lapwing.plots import COLOURS, LINE_STYLES, draw_field
 from lapwing_paper.engine.pictures import Bars, Curves, Field, Panel, Picture
 
 MARK = "#00C853"
@@ -53,7 +52,7 @@ def draw_panel(ax: Axes, panel: Panel) -> Axes:
     elif isinstance(panel, Bars):
         draw_bars(ax, panel)
     else:
-        draw_field(ax, panel)
+        draw_function(ax, panel)
     ax.set_title(panel.title, fontsize=9)
     return ax
 
@@ -91,12 +90,12 @@ def draw_bars(ax: Axes, panel: Bars) -> Axes:
     return _open_frame(ax)
 
 
-def draw_field(ax: Axes, panel: Field) -> Axes:
+def draw_function(ax: Axes, panel: Field) -> Axes:
     """A function on a world; local extrema boxed in green, maxima with a full line, minima with a dashed one."""
     if not isinstance(panel.world, GridWorld):
-        draw_box_field(ax, panel.world, panel.values)
+        draw_field(ax, panel.world, panel.values)
         return ax
-    draw_grid_field(ax, panel.world.layout, panel.values, limit=float(np.abs(panel.values).max()) or 1.0)
+    draw_field(ax, panel.world, panel.values, limit=float(np.abs(panel.values).max()) or 1.0)
     for states, style in ((panel.maxima, "-"), (panel.minima, "--")):
         for row, column in panel.world.layout.cells[list(states)]:
             ax.add_patch(Rectangle((column - 1, row - 1), 2, 2, fill=False, ec=MARK, lw=1.2, ls=style))
@@ -107,7 +106,7 @@ def _look(number: int, count: int, ordered: bool) -> tuple[Any, str]:
     """Colour and style of a line: distinct ones, or, for many that are in order, a scale from dark to light."""
     if count > len(COLOURS) or ordered:
         return matplotlib.colormaps["viridis"](0.92 * number / max(count - 1, 1)), "-"
-    return COLOURS[number % len(COLOURS)], STYLES[(number // len(COLOURS)) % len(STYLES)]
+    return COLOURS[number % len(COLOURS)], LINE_STYLES[(number // len(COLOURS)) % len(LINE_STYLES)]
 
 
 def _add_legend(figure: Figure, picture: Picture) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from lapwing.checks import as_path, shown
 from lapwing.errors import LapwingError
-from lapwing.plots.figures import save_figure
+from lapwing.plots import save_figure
 from lapwing.storage.files import replaced_file, write_json
 from lapwing.storage.folders import locked
 from lapwing_paper.engine.artefact import Artefact, Plan, make_plan

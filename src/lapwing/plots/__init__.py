@@ -1,1 +1,31 @@
-"""Pictures: axes in, axes out; drawn from results alone."""
+"""Figures of representations: eigenvectors on their world, spectra, learning curves, comparisons."""
+
+from lapwing.plots.fields import draw_field, draw_world, field_values
+from lapwing.plots.figures import (
+    COLOURS,
+    LINE_STYLES,
+    PRINT,
+    SCREEN,
+    Style,
+    draw_curves,
+    draw_spectra,
+    representation_figure,
+    save_figure,
+    worlds_figure,
+)
+
+__all__ = [
+    "COLOURS",
+    "LINE_STYLES",
+    "PRINT",
+    "SCREEN",
+    "Style",
+    "draw_curves",
+    "draw_field",
+    "draw_spectra",
+    "draw_world",
+    "field_values",
+    "representation_figure",
+    "save_figure",
+    "worlds_figure",
+]

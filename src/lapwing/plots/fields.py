@@ -1,101 +1,114 @@
-"""Worlds and functions on them: one number per state as colour, diverging around zero."""
+"""Functions on a world as images: one number per drawn point, diverging around zero."""
 
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
 from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
+from lapwing.encoders.lookup import LookupEncoder
 from lapwing.environments.box import BoxWorld
-from lapwing.environments.grid import WALL_COLOUR
-from lapwing.environments.layouts import Layout
 from lapwing.environments.registry import World
 from lapwing.representation import LaplacianRepresentation
 
-# Diverging, told apart by the colour-blind, white at zero.
+# Diverging, white at zero, distinguishable with colour-blindness.
 DIVERGING = "RdBu_r"
-WALL = tuple(channel / 255 for channel in WALL_COLOUR)
-UNKNOWN = to_rgb("#b9b4a7")
-BOX_RESOLUTION = 96
-LONGEST_LABEL = 80
+WALL = (40 / 255, 44 / 255, 52 / 255)
+UNKNOWN = (185 / 255, 180 / 255, 167 / 255)
+FREE = (1.0, 1.0, 1.0)
+# Components have mean square one; a scale of at least this keeps the constant one from being all dark.
+SMALLEST_LIMIT = 2.0
+RESOLUTION = 96
 
 
-def draw_layout(ax: Axes, layout: Layout) -> Axes:
-    """A layout in black and white, row 0 at the top."""
-    ax.imshow(np.where(layout.free[..., None], (1.0, 1.0, 1.0), WALL), interpolation="nearest")
-    return bare(ax)
+def draw_field(ax: Axes, world: World, values: NDArray[Any], limit: float | None = None) -> AxesImage:
+    """Draw a function on a world as colours: blue below zero, white at zero, red above.
 
+    Args:
+        ax: the axes to draw on; ticks and frame are removed.
+        world: the world, which says where each value lies.
+        values: (n,) numbers at the world's ``field_points()``; NaN (unknown) is drawn grey, walls are dark.
+        limit: the number with the darkest colour; the largest magnitude, and at least 2, if None.
 
-def draw_grid_field(ax: Axes, layout: Layout, values: NDArray[np.float64], limit: float | None = None) -> AxesImage:
-    """One number per free cell as colour; walls dark, cells without a number grey."""
-    canvas = np.full(layout.shape, np.nan)
-    canvas[layout.free] = values
-    backdrop = np.where(layout.free[..., None], UNKNOWN, WALL)
-    ax.imshow(backdrop, interpolation="nearest")
-    bound = limit or _bound(values)
-    image = ax.imshow(canvas, cmap=DIVERGING, vmin=-bound, vmax=bound, interpolation="nearest")
-    bare(ax)
-    return image
-
-
-def draw_box_field(ax: Axes, world: BoxWorld, values: NDArray[np.float64], limit: float | None = None) -> AxesImage:
-    """Numbers on :func:`box_points` as a heat map, first axis downwards."""
-    bound = limit or _bound(values)
-    width = world.sides[1] if world.dimension > 1 else 0.15 * world.sides[0]
-    columns = BOX_RESOLUTION if world.dimension > 1 else 1
-    extent = (0.0, width, world.sides[0], 0.0)
-    image = ax.imshow(
-        values.reshape(BOX_RESOLUTION, columns), cmap=DIVERGING, vmin=-bound, vmax=bound, extent=extent, aspect="equal"
-    )
-    bare(ax)
-    return image
-
-
-def box_points(world: BoxWorld) -> NDArray[np.float32]:
-    """Scaled coordinates of a raster over the first two axes, the others in the lower quarter of the box.
-
-    Not in the middle: there every cosine with an odd number vanishes.
+    Returns:
+        The image, as ``ax.imshow`` returns it.
     """
-    ticks = (np.arange(BOX_RESOLUTION) + 0.5) / BOX_RESOLUTION - 0.5
+    _draw_background(ax, world, len(values), UNKNOWN)
+    limit = limit or max(float(np.nanmax(np.abs(values), initial=0.0)), SMALLEST_LIMIT)
+    image = field_image(world, values)
+    return ax.imshow(image, cmap=DIVERGING, vmin=-limit, vmax=limit, extent=extent(world), interpolation="nearest")
+
+
+def draw_world(ax: Axes, world: World) -> AxesImage:
+    """Draw the shape of a world: white where a state may be, dark where there is a wall.
+
+    Args:
+        ax: the axes to draw on; ticks are removed.
+        world: the world.
+
+    Returns:
+        The image, as ``ax.imshow`` returns it.
+    """
+    image = _draw_background(ax, world, len(field_points(world)), FREE)
+    # A world without walls has a border.
+    ax.spines[:].set(visible=True, color=WALL, linewidth=2)
+    return image
+
+
+def field_values(model: LaplacianRepresentation, points: NDArray[Any]) -> NDArray[np.float64]:
+    """Evaluate the components at observations, some of which a table of states may not know.
+
+    Args:
+        model: the representation.
+        points: (n, ...) observations, such as a world's ``field_points()``.
+
+    Returns:
+        (n, dim) components; NaN at observations that a table does not contain.
+    """
+    if not isinstance(model.encoder, LookupEncoder):
+        return np.asarray(model.transform(points), dtype=np.float64)
+    numbers = model.encoder.numbers_of(points)
+    return np.where(numbers[:, None] >= 0, model.encoder.values[numbers, : model.dim], np.nan)
+
+
+def field_points(world: World) -> NDArray[Any]:
+    """Observations at which a function is drawn."""
+    if not isinstance(world, BoxWorld):
+        return world.observations()
+    ticks = (np.arange(RESOLUTION) + 0.5) / RESOLUTION - 0.5
     axes = [ticks] * min(world.dimension, 2) + [np.array([-0.25])] * max(world.dimension - 2, 0)
     mesh = np.meshgrid(*axes, indexing="ij")
     return np.stack([coordinate.ravel() for coordinate in mesh], axis=1).astype(np.float32)
 
 
-def draw_component(ax: Axes, model: LaplacianRepresentation, world: World, values: NDArray[np.float64]) -> AxesImage:
-    """One component of a representation on its world, with the values from :func:`values_on_world`."""
+def field_image(world: World, values: NDArray[Any]) -> NDArray[Any]:
+    """Values at those points as an image; NaN at walls."""
     if isinstance(world, BoxWorld):
-        return draw_box_field(ax, world, values)
-    return draw_grid_field(ax, world.layout, values)
+        return np.asarray(values, dtype=np.float64).reshape(RESOLUTION, RESOLUTION if world.dimension > 1 else 1)
+    image = np.full(world.layout.shape, np.nan)
+    image[world.layout.free] = values
+    return image
 
 
-def values_on_world(model: LaplacianRepresentation, world: World) -> NDArray[np.float64]:
-    """(n, dim) components at every place that can be drawn; NaN where a table does not know it."""
-    points: NDArray[Any] = box_points(world) if isinstance(world, BoxWorld) else world.observations()
-    numbers_of = getattr(model.encoder, "numbers_of", None)
-    if numbers_of is None:
-        return np.asarray(model.transform(points), dtype=np.float64)
-    numbers = numbers_of(points)
-    table: NDArray[np.float64] = model.encoder.values  # type: ignore[attr-defined]
-    return np.where(numbers[:, None] >= 0, table[numbers, : model.dim], np.nan)
+def extent(world: World) -> tuple[float, float, float, float]:
+    """Left, right, bottom and top of the image."""
+    if isinstance(world, BoxWorld):
+        return (0.0, world.sides[1] if world.dimension > 1 else 0.15 * world.sides[0], world.sides[0], 0.0)
+    rows, columns = world.layout.shape
+    return (-0.5, columns - 0.5, rows - 0.5, -0.5)
 
 
-def label(name: str) -> str:
-    """A name from a file or a folder as words on a figure: short, in one line, and never taken for a formula."""
-    return "".join(c if c.isprintable() else " " for c in name[:LONGEST_LABEL]).replace("$", r"\$")
+def proportion(world: World) -> float:
+    """Height of a world's picture for a width of one."""
+    left, right, bottom, top = extent(world)
+    return abs(top - bottom) / abs(right - left)
 
 
-def bare(ax: Axes) -> Axes:
-    """Take ticks and frame away."""
+def _draw_background(ax: Axes, world: World, count: int, free: tuple[float, float, float]) -> AxesImage:
+    is_wall = np.isnan(np.ma.filled(field_image(world, np.zeros(count)), np.nan))
     ax.set_xticks([])
     ax.set_yticks([])
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    return ax
-
-
-def _bound(values: NDArray[np.float64]) -> float:
-    # Components have mean square one; the floor keeps the constant one from being all dark.
-    return max(float(np.nanmax(np.abs(values), initial=0.0)), 2.0)
+    ax.spines[:].set_visible(False)
+    colours = np.where(is_wall[..., None], WALL, free)
+    return ax.imshow(colours, extent=extent(world), interpolation="nearest")

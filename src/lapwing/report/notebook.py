@@ -1,18 +1,18 @@
-"""Notebook manners: what a representation looks like as the value of a cell, and its pictures."""
+"""What a notebook shows of a representation, and the figures of its ``plot`` method."""
 
 import base64
 import operator
 from collections.abc import Sequence
 from html import escape
-from typing import Any
+from typing import Any, cast
 
 from matplotlib.figure import Figure
 
 from lapwing.checks import shown
-from lapwing.diagnostics.certificate import DEGENERATE, NOT_CONVERGED, TOO_FEW_DATA, TRUSTED, Certificate
+from lapwing.diagnostics.certificate import DEGENERATE, NOT_CONVERGED, TOO_FEW_DATA, TRUSTED
 from lapwing.environments.descriptions import world_from_description
-from lapwing.errors import LapwingError, did_you_mean
-from lapwing.plots.papers import TEXT_WIDTH, Picture, paper_figure
+from lapwing.errors import ArgumentError, LapwingError, UnknownNameError, did_you_mean
+from lapwing.plots.figures import What, representation_figure
 from lapwing.representation import LaplacianRepresentation
 from lapwing.storage.records import world_name
 
@@ -21,35 +21,57 @@ SHOWN_PICTURES = 6
 SCREEN_WIDTH = 9.0
 DRAWABLE = ("eigenvectors", "spectrum", "curves")
 
-# Text and ground of each verdict, at least 7 to 1 whatever the notebook's theme, and told apart without red and green.
+# Text and background of each verdict: contrast at least 7 to 1 in any theme, and not red against green.
 VERDICT_COLOURS = {
     TRUSTED: ("#08306b", "#cfe1f2"),
     DEGENERATE: ("#3f2a56", "#e4d9ee"),
     TOO_FEW_DATA: ("#4a3500", "#ffe5a3"),
     NOT_CONVERGED: ("#5c1a00", "#ffd3c2"),
 }
-
 CELL = "padding:1px 10px 1px 0;text-align:right;border:0;background:transparent;color:inherit"
 
 
 def plot_model(
     model: LaplacianRepresentation, components: Sequence[int] | None = None, what: str = "eigenvectors"
 ) -> Figure:
-    """The figure of :meth:`LaplacianRepresentation.plot`, sized for a screen."""
+    """Draw a representation for a screen; see :meth:`LaplacianRepresentation.plot`.
+
+    Args:
+        model: the representation.
+        components: which components, counted from 1; all if None, of eigenvectors the first few.
+        what: ``eigenvectors``, ``spectrum`` or ``curves``.
+
+    Returns:
+        A figure that a notebook shows.
+    """
     if what not in DRAWABLE:
-        raise LapwingError(f"cannot plot {shown(what)}; {did_you_mean(str(what), DRAWABLE)}")
-    return _picture(model, None if components is None else _whole_numbers(components), what, SCREEN_WIDTH)
+        raise UnknownNameError(f"cannot plot {shown(what)}; {did_you_mean(str(what), DRAWABLE)}")
+    try:
+        numbers = None if components is None else [operator.index(number) for number in components]
+    except TypeError as error:
+        raise ArgumentError(f"components are numbers from 1, e.g. [1, 2, 3], got {components!r}") from error
+    name = world_name(model.metadata, "this representation")
+    return representation_figure({name: model}, cast(What, what), numbers, width=SCREEN_WIDTH)
 
 
 def model_html(model: LaplacianRepresentation) -> str:
-    """A representation in a notebook: what it is, its eigenvalues with verdicts, its first components.
+    """A representation as HTML: its problems, its eigenvalues with verdicts, its first components.
 
-    Self-contained and escaped. It never raises, for a cell must not fail because of how its value is shown.
+    Args:
+        model: the representation.
+
+    Returns:
+        A self-contained, escaped fragment; plain text where the representation cannot be shown, because a notebook
+        cell must not fail because of how its value is displayed.
     """
     try:
         return _html(model)
-    except Exception:  # whatever a half-made or damaged representation may bring
-        return f"<pre>{escape(_plain(model))}</pre>"
+    except Exception:  # whatever a half-built or damaged representation may raise
+        try:
+            text = repr(model)
+        except Exception:  # the same as above
+            text = object.__repr__(model)
+        return f"<pre>{escape(text)}</pre>"
 
 
 def _html(model: LaplacianRepresentation) -> str:
@@ -60,82 +82,55 @@ def _html(model: LaplacianRepresentation) -> str:
         facts.append(f"learned in {int(model.metadata.get('steps', 0)):,} steps")
     elif method is not None:
         facts.append("solved" if method == "solve" else f"by {method}")
-    head = f"<b>Laplacian representation of {escape(name)}</b><br>{escape(', '.join(facts))}"
-    picture = _image(model, name)
+    problems = "".join(
+        f'<div style="{_chip_style(NOT_CONVERGED if problem.untrusted else TOO_FEW_DATA)};margin-top:4px">'
+        f"<b>{escape(problem.name)}</b>: {escape(problem.words)}; {escape(problem.advice)}</div>"
+        for problem in model.problems()
+    )
     return (
         '<div style="color:inherit;line-height:1.4;max-width:60em">'
-        f"{head}{_problems(model)}"
+        f"<b>Laplacian representation of {escape(name)}</b><br>{escape(', '.join(facts))}{problems}"
         "<div style='display:flex;flex-wrap:wrap;gap:16px;align-items:flex-start;margin-top:6px'>"
-        f"{_table(model)}{picture}</div></div>"
+        f"{_table(model)}{_image(model, name)}</div></div>"
     )
-
-
-def _problems(model: LaplacianRepresentation) -> str:
-    """What speaks against it, before anything else is looked at."""
-    lines = []
-    for problem in model.problems():
-        ink, ground = VERDICT_COLOURS[NOT_CONVERGED if problem.untrusted else TOO_FEW_DATA]
-        words = f"<b>{escape(problem.name)}</b>: {escape(problem.words)}; {escape(problem.advice)}"
-        style = f"color:{ink};background:{ground};padding:2px 8px;border-radius:6px;margin-top:4px"
-        lines.append(f'<div style="{style}">{words}</div>')
-    return "".join(lines)
 
 
 def _table(model: LaplacianRepresentation) -> str:
-    certificate = _certificate(model)
-    shown = min(model.dim, SHOWN_ROWS)
+    try:
+        verdicts: Sequence[str] | None = model.certificate().verdicts
+    except LapwingError:  # it has no residuals to certify
+        verdicts = None
     bars = None if model.mu_errors is None else model.error_bars_in(model.definition)
-    titles = ["", f"eigenvalue ({model.definition})", *([] if certificate is None else ["verdict"])]
-    rows = ["".join(f'<th style="{CELL}">{escape(title)}</th>' for title in titles)]
-    for number in range(shown):
-        value = f"{model.eigenvalues[number]:.5g}" + ("" if bars is None else f" &plusmn; {bars[number]:.1g}")
-        cells = [str(number + 1), value, *([] if certificate is None else [_chip(certificate.verdicts[number])])]
-        rows.append("".join(f'<td style="{CELL}">{cell}</td>' for cell in cells))
+    lines: list[list[Any]] = [["", f"eigenvalue ({escape(str(model.definition))})"]]
+    for i in range(min(model.dim, SHOWN_ROWS)):
+        lines.append([i + 1, f"{model.eigenvalues[i]:.5g}" + ("" if bars is None else f" &plusmn; {bars[i]:.1g}")])
+    if verdicts is not None:
+        lines[0].append("verdict")
+        for line, verdict in zip(lines[1:], verdicts, strict=False):
+            line.append(f'<span style="{_chip_style(verdict)}">{escape(verdict)}</span>')
+    rows = (
+        "".join(f'<{"td" if number else "th"} style="{CELL}">{cell}</{"td" if number else "th"}>' for cell in line)
+        for number, line in enumerate(lines)
+    )
     body = "".join(f'<tr style="background:transparent">{row}</tr>' for row in rows)
-    more = f"<div>and {model.dim - shown} more</div>" if model.dim > shown else ""
+    more = f"<div>and {model.dim - SHOWN_ROWS} more</div>" if model.dim > SHOWN_ROWS else ""
     return f'<div><table style="border-collapse:collapse;margin:0;color:inherit">{body}</table>{more}</div>'
 
 
-def _chip(verdict: str) -> str:
-    ink, ground = VERDICT_COLOURS.get(verdict, ("#222222", "#dddddd"))
-    return f'<span style="color:{ink};background:{ground};padding:0 6px;border-radius:6px">{escape(verdict)}</span>'
+def _chip_style(verdict: str) -> str:
+    ink, background = VERDICT_COLOURS.get(verdict, ("#222222", "#dddddd"))
+    return f"color:{ink};background:{background};padding:0 6px;border-radius:6px"
 
 
 def _image(model: LaplacianRepresentation, name: str) -> str:
-    """The first components as an inline PNG; nothing where there is no map to draw them on."""
+    """The first components as an inline PNG; nothing where the world has no picture."""
     if world_from_description(model.metadata.get("world")) is None:
         return ""
-    shown = min(model.dim, SHOWN_PICTURES)
-    png = base64.b64encode(_picture(model, range(1, shown + 1), "eigenvectors", TEXT_WIDTH)._repr_png_()).decode()
-    words = escape(f"the first {shown} eigenvectors on {name}, red above zero and blue below", quote=True)
-    # A white card: labels are black whatever the theme.
+    count = min(model.dim, SHOWN_PICTURES)
+    png = representation_figure({name: model}, "eigenvectors", range(1, count + 1))._repr_png_()
+    text = escape(f"the first {count} eigenvectors on {name}, red above zero and blue below", quote=True)
+    # On white, because its labels are black in any theme.
     return (
-        f'<img alt="{words}" style="background:#fff;border-radius:6px;padding:4px;max-width:100%" '
-        f'src="data:image/png;base64,{png}">'
+        f'<img alt="{text}" style="background:#fff;border-radius:6px;padding:4px;max-width:100%" '
+        f'src="data:image/png;base64,{base64.b64encode(png).decode()}">'
     )
-
-
-def _picture(model: LaplacianRepresentation, components: Sequence[int] | None, what: Any, width: float) -> Picture:
-    name = world_name(model.metadata, "this representation")
-    return paper_figure({name: model}, what, components, width)
-
-
-def _certificate(model: LaplacianRepresentation) -> Certificate | None:
-    try:
-        return model.certificate()
-    except LapwingError:  # it holds no residuals to be judged by
-        return None
-
-
-def _whole_numbers(components: Sequence[int]) -> list[int]:
-    try:
-        return [operator.index(number) for number in components]
-    except TypeError as error:
-        raise LapwingError(f"components are numbers from 1, e.g. [1, 2, 3], got {components!r}") from error
-
-
-def _plain(model: LaplacianRepresentation) -> str:
-    try:
-        return repr(model)
-    except Exception:  # the same as above
-        return object.__repr__(model)

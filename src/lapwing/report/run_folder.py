@@ -22,8 +22,7 @@ from lapwing.environments.descriptions import world_from_description
 from lapwing.errors import LapwingError, LapwingWarning
 from lapwing.evaluation.score import Score
 from lapwing.operators.operator import Operator
-from lapwing.plots.curves import curves_figure
-from lapwing.plots.figures import eigenvector_figure, save_figure, spectrum_figure
+from lapwing.plots.figures import SCREEN, What, representation_figure, save_figure
 from lapwing.representation import LaplacianRepresentation
 from lapwing.solving import solve
 from lapwing.storage.files import write_array, write_csv, write_json
@@ -115,10 +114,10 @@ def write_run(
         written.append(out / "observations.npy")
     if history:
         written.append(write_csv(out / "metrics.csv", learning_history(model.metadata)))
-        written.append(save_figure(curves_figure(model), out / "curves.png"))
-    written.append(save_figure(spectrum_figure(model), out / "spectrum.png"))
-    if world is not None:
-        written.append(save_figure(eigenvector_figure(model), out / "eigenvectors.png"))
+    figures: dict[What, Any] = {"curves": history, "spectrum": model, "eigenvectors": world}
+    for what in (what for what, drawable in figures.items() if drawable):
+        figure = representation_figure({out.name: model}, what, style=SCREEN)
+        written.append(save_figure(figure, out / f"{what}.png"))
     # Left by an earlier run in this folder: it would speak of another model.
     for name in RUN_FILES - {path.name for path in written}:
         (out / name).unlink(missing_ok=True)

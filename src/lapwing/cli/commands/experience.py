@@ -23,7 +23,7 @@ def run_worlds(words: Worlds) -> None:
     worlds = [make_world(name, layouts=words.layouts) for name in world_names(words.layouts)]
     rows = [_world_row(world, "layouts folder" if world.name in files else "shipped") for world in worlds]
     if words.out is not None:
-        from lapwing.plots.figures import save_figure, worlds_figure
+        from lapwing.plots import save_figure, worlds_figure
 
         save_figure(worlds_figure(worlds), words.out)
     if words.json:

@@ -34,11 +34,11 @@ def run_plot(words: Plot) -> None:
     runs = _checked_runs(words.runs)
     components = None if words.components is None else component_numbers(words.components)
     out = words.out or (words.runs[0] if len(words.runs) == 1 else Path()) / f"{words.what}.pdf"
-    from lapwing.plots.papers import paper_figure, save_for_print
+    from lapwing.plots import representation_figure, save_figure
 
     with terminal.spinner("drawing"):
-        figure = paper_figure(_named_models(runs), words.what, components, words.width)
-        save_for_print(figure, out)
+        figure = representation_figure(_named_models(runs), words.what, components, width=words.width)
+        save_figure(figure, out, dpi=300)
     width, height = (round(float(inches), 2) for inches in figure.get_size_inches())
     if words.json:
         terminal.print_json({"figure": str(out), "what": words.what, "width": width, "height": height})
