@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from lapwing.objectives.barrier import BarrierState
 
 import lapwing as lw
 from lapwing.encoders.own import OwnEncoder
 from lapwing.encoders.table import TableEncoder
 from lapwing.errors import LapwingError
 from lapwing.objectives import AlloState, PermutedState, allo
-from lapwing.objectives.barrier import BarrierState
 from lapwing.objectives.base import strong_float
 from lapwing.training.answer import bootstrap_errors
 from lapwing.training.config import make_config

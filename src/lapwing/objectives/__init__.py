@@ -3,19 +3,12 @@
 from collections.abc import Callable
 
 from lapwing.objectives.allo import AlloState, allo, dual_eigenvalues, multiplier_eigenvalues
-from lapwing.objectives.barrier import Barrier, BarrierState
-from lapwing.objectives.base import Info, Objective, State, Values
+from lapwing.objectives.base import Details, Evaluation, Objective, State, Values, inner_products
+from lapwing.objectives.constraints import Barrier, BarrierState, Constraints, rayleigh_quotients
 from lapwing.objectives.gdo import gdo
 from lapwing.objectives.ggdo import ggdo
+from lapwing.objectives.permuted import permuted
 from lapwing.objectives.quadratic_penalty import quadratic_penalty
-from lapwing.objectives.terms import (
-    exact_graph_drawing_energy,
-    graph_drawing_energy,
-    inner_products,
-    orthogonality_error,
-    rayleigh_quotients,
-)
-from lapwing.objectives.wrappers import PermutedState, output_order, permuted
 
 OBJECTIVES: dict[str, Callable[..., Objective]] = {
     "gdo": gdo,
@@ -29,21 +22,18 @@ __all__ = [
     "AlloState",
     "Barrier",
     "BarrierState",
-    "Info",
+    "Constraints",
+    "Details",
+    "Evaluation",
     "Objective",
-    "PermutedState",
     "State",
     "Values",
     "allo",
     "dual_eigenvalues",
-    "exact_graph_drawing_energy",
     "gdo",
     "ggdo",
-    "graph_drawing_energy",
     "inner_products",
     "multiplier_eigenvalues",
-    "orthogonality_error",
-    "output_order",
     "permuted",
     "quadratic_penalty",
     "rayleigh_quotients",

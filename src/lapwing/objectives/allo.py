@@ -7,9 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from lapwing.objectives.barrier import Barrier, BarrierState, require_not_negative, require_positive
-from lapwing.objectives.base import Info, Objective, Values
-from lapwing.objectives.terms import constraint_errors
+from lapwing.objectives.base import Details, Evaluation, Objective, Values
+from lapwing.objectives.constraints import Barrier, BarrierState, Constraints, require_not_negative, require_positive
 
 
 class AlloState(NamedTuple):
@@ -49,6 +48,9 @@ def allo(
         max_dual: duals stay in [-max_dual, max_dual]. No eigenvalue of ``I - f(P)`` exceeds 2: 4 cuts off nothing real.
         error_average_rate: rate of the running mean of squared errors that ``b`` grows with.
 
+    Returns:
+        The objective.
+
     Note:
         Where the graph term lacks its half, ``b``, its rate and the dual rate are twice as large for the same dynamics:
         the authors' 0.5, 0.01 and 1e-4 are ``allo(barrier=0.25, barrier_rate=0.005, dual_rate=5e-5)``.
@@ -65,30 +67,41 @@ def allo(
     def init(dim: int) -> AlloState:
         return AlloState(jnp.zeros((dim, dim), dtype=jnp.result_type(float)), growth.init())
 
-    def loss(state: AlloState, values: Values) -> tuple[jax.Array, Info]:
-        first, second = constraint_errors(values, stop_gradient)
-        graph = jnp.sum(values.energies)
+    def loss(state: AlloState, values: Values) -> tuple[jax.Array, Evaluation]:
+        aux = Constraints.of(values, state.barrier.coefficient, stop_gradient)
+        graph = jnp.sum(aux.energies)
         # The duals are lower-triangular, so the linear term needs no mask.
-        linear = jnp.sum(state.duals * (first + second)) / 2
-        penalty = state.barrier.coefficient * jnp.sum(jnp.tril(first * second))
-        info = Info(values.energies, first, second, graph, linear, penalty, state.barrier.coefficient)
-        return graph + linear + penalty, info
+        linear = jnp.sum(state.duals * (aux.errors_first + aux.errors_second)) / 2
+        penalty = state.barrier.coefficient * jnp.sum(jnp.tril(aux.squares))
+        return graph + linear + penalty, aux.evaluation(graph=graph, dual=linear, penalty=penalty)
 
-    def update(state: AlloState, info: Info) -> AlloState:
+    def update(state: AlloState, aux: Constraints) -> AlloState:
         rate = dual_rate if duals else 0.0
-        ascended = jnp.clip(state.duals + rate * jnp.tril(info.errors), -max_dual, max_dual)
-        return AlloState(ascended.astype(state.duals.dtype), growth.grow(state.barrier, info))
+        ascended = jnp.clip(state.duals + rate * jnp.tril(aux.errors), -max_dual, max_dual)
+        return AlloState(ascended.astype(state.duals.dtype), growth.grow(state.barrier, aux))
 
-    def eigenvalues(state: AlloState, info: Info) -> jax.Array:
-        return multiplier_eigenvalues(state, info, stop_gradient)
+    def eigenvalues(state: AlloState, aux: Constraints) -> jax.Array:
+        return multiplier_eigenvalues(state, aux, stop_gradient)
 
-    return Objective(init, loss, update, eigenvalues)
+    def details(state: AlloState) -> Details:
+        stopped = (jnp.abs(state.duals) >= max_dual * (1 - 1e-6)).any(axis=1)
+        raw = dual_eigenvalues(state, stop_gradient)
+        return Details({"dual": raw}, {"duals": stopped, "barrier": growth.stopped(state.barrier)})
+
+    return Objective(init, loss, update, eigenvalues, details)
 
 
 def dual_eigenvalues(state: AlloState, stop_gradient: bool = True) -> Float[Array, " d"]:
     """Eigenvalues read from the duals alone, ``-beta_ii / 2`` (paper, Lemma 2): ``2 b / dual_rate`` steps late.
 
-    Without the stop-gradient the diagonal constraint is differentiated on both sides, and the reading is ``-beta_ii``.
+    Without the stop-gradient the diagonal constraint is differentiated on both sides, and the estimate is ``-beta_ii``.
+
+    Args:
+        state: of :func:`allo`.
+        stop_gradient: whether the objective has its stop-gradient.
+
+    Returns:
+        (d,) eigenvalues of the training operator.
 
     Example:
         >>> dual_eigenvalues(allo().init(2)._replace(duals=jnp.diag(jnp.array([-0.2, -0.5]))))
@@ -97,12 +110,19 @@ def dual_eigenvalues(state: AlloState, stop_gradient: bool = True) -> Float[Arra
     return -jnp.diagonal(state.duals) / (2 if stop_gradient else 1)
 
 
-def multiplier_eigenvalues(state: AlloState, info: Info, stop_gradient: bool = True) -> Float[Array, " d"]:
+def multiplier_eigenvalues(state: AlloState, aux: Constraints, stop_gradient: bool = True) -> Float[Array, " d"]:
     """Eigenvalues read without the duals' lag, ``-(beta_ii + 2 b e_ii) / 2`` (paper, Lemma 2).
 
     Wherever the gradient with respect to ``u_i`` vanishes, ``2 L u_i + sum_{k <= i} (beta_ik + 2 b e_ik) u_k = 0``: the
     whole bracket is the multiplier, however far the duals have come. Without the stop-gradient the factor is 1.
-    ``state`` is the one that ``info`` was computed with, or the next one: they differ by one dual step.
+
+    Args:
+        state: the one that ``aux`` was computed with, or the next one: they differ by one dual step.
+        aux: errors and barrier of an evaluation of the loss.
+        stop_gradient: whether the objective has its stop-gradient.
+
+    Returns:
+        (d,) eigenvalues of the training operator.
     """
-    multipliers = jnp.diagonal(state.duals + 2 * info.barrier * info.errors)
+    multipliers = jnp.diagonal(state.duals + 2 * aux.barrier * aux.errors)
     return -multipliers / (2 if stop_gradient else 1)

@@ -1,59 +1,153 @@
 # ruff: noqa: F722  # jaxtyping writes shapes as strings
-"""What an objective is: four pure functions of values that are encoded already (docs/design.md, "An objective")."""
+"""The interface of objectives: pure functions of encoded values (docs/design.md, "Places where it grows")."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 State = Any
 """What the next step of an objective needs: a pytree of arrays whose shapes never change."""
 
 
-class Values(NamedTuple):
-    """Everything an objective may look at: the components' energies and two batches of their values.
+class Values(eqx.Module):
+    """The input of an objective: components at both ends of pairs of states, and on two constraint batches.
 
     Attributes:
-        energies: (d,) graph-drawing energies ``<u_i, L u_i> = 1/2 E (u_i(s) - u_i(s'))^2``, half included,
-            differentiable with respect to the encoder.
-        first: (n1, d) values on the first batch of observations that the constraints are measured on.
-        second: (n2, d) values on a second, independent batch; with exact batches the same array as ``first``.
-        weights: (n,) probabilities of the rows of both batches (the data's ``rho``), or None for plain means.
+        here: (n, d) components ``u(s)`` at the first states of sampled pairs; exact: ``u`` at all states.
+        there: (n, d) components ``u(s')`` at the second states of the pairs; exact: ``f(P) u`` at all states.
+        first: (n1, d) components on the first batch that constraints are measured on; exact: the same as ``here``.
+        second: (n2, d) components on a second, independent batch; exact: the same as ``here``.
+        weights: (n,) probabilities of the rows (exact: the data's ``rho``), or None for plain means.
+        exact: whether ``there`` is ``f(P) u`` itself rather than a sample of it.
+
+    Example:
+        >>> flip = jnp.array([[0.0, 1.0], [1.0, 0.0]])
+        >>> u = jnp.array([[1.0], [-1.0]])
+        >>> Values.of_table(u, flip @ u).energies()
+        Array([2.], dtype=float32)
+        >>> Values(u, flip @ u, u, u).energies()
+        Array([2.], dtype=float32)
     """
 
-    energies: Float[Array, " d"]
+    here: Float[Array, "n d"]
+    there: Float[Array, "n d"]
     first: Float[Array, "n1 d"]
     second: Float[Array, "n2 d"]
     weights: Float[Array, " n"] | None = None
+    exact: bool = eqx.field(static=True, default=False)
+
+    @classmethod
+    def of_table(
+        cls, u: Float[Array, "n d"], moved: Float[Array, "n d"], weights: Float[Array, " n"] | None = None
+    ) -> "Values":
+        """Exact values, from the components at all states.
+
+        Args:
+            u: (n, d) components at all states.
+            moved: (n, d) ``f(P) u``.
+            weights: (n,) the stationary ``rho``; None for the uniform one.
+
+        Returns:
+            Values whose energies and products are expectations without sampling noise.
+        """
+        return cls(u, moved, u, u, weights, exact=True)
+
+    def energies(self) -> Float[Array, " d"]:
+        """Graph-drawing energies ``<u_i, L u_i>`` with ``L = I - f(P)`` (paper, Eq. 1-2).
+
+        Exact: ``E_rho[u (u - f(P) u)]``. Sampled: ``1/2 E (u(s) - u(s'))^2``, which has the same expectation when
+        ``rho`` is stationary. With the half, an orthonormal eigenvector has its eigenvalue as energy.
+
+        Returns:
+            (d,) energies, differentiable with respect to the encoder.
+        """
+        if self.exact:
+            return expectation(self.here * (self.here - self.there), self.weights)
+        return 0.5 * expectation((self.here - self.there) ** 2, self.weights)
+
+    def operator_products(self) -> Float[Array, "d d"]:
+        """Products ``<u_i, f(P) u_j>`` of all pairs of components.
+
+        Sampled ones average both directions of a pair, as do the exact ones of a reversible ``f(P)``.
+
+        Returns:
+            (d, d) products; symmetric where sampled.
+        """
+        products = cross_products(self.here, self.there, self.weights)
+        return products if self.exact else (products + products.T) / 2
+
+    def inner_products(self, stop_gradient: bool = False) -> tuple[Float[Array, "d d"], Float[Array, "d d"]]:
+        """Inner products ``<u_j, u_k>`` on both constraint batches (with the stop-gradient: paper, Eq. 5).
+
+        Independent batches make products of entries unbiased: ``E[a1 a2] = E[a]^2``, where the square of one batch's
+        entry would add its variance.
+
+        Args:
+            stop_gradient: hold the second factor, the one of the column index, constant in derivatives.
+
+        Returns:
+            (d, d) on the first and (d, d) on the second batch; exact: the same array twice.
+        """
+        first = inner_products(self.first, self.weights, stop_gradient)
+        if self.exact or self.second is self.first:
+            return first, first
+        return first, inner_products(self.second, self.weights, stop_gradient)
+
+    def reordered(self, order: Int[Array, " d"]) -> "Values":
+        """The same values with the components in another order.
+
+        Args:
+            order: (d,) which component comes at each place.
+
+        Returns:
+            Values of the same shapes.
+        """
+        here, there = self.here[:, order], self.there[:, order]
+        if self.exact:
+            return Values.of_table(here, there, self.weights)
+        return Values(here, there, self.first[:, order], self.second[:, order], self.weights)
 
 
-class Info(NamedTuple):
-    """What one evaluation of an objective saw: diagnostics, and the errors that :func:`Objective.update` ascends on.
+class Evaluation(NamedTuple):
+    """What ``loss`` returns beside the scalar.
 
     Attributes:
-        energies: (d,) as in :class:`Values`.
-        errors_first: (d, d) ``<u_j, u_k> - delta_jk`` on the first batch.
-        errors_second: (d, d) the same on the second batch; their entrywise product estimates the square without bias.
-        graph: the graph term of the loss, coefficients included.
-        dual: the linear term ``sum beta_jk e_jk`` of the loss; 0 where there are no duals.
-        penalty: the quadratic term of the loss, ``b`` included.
-        barrier: the ``b`` that was used.
+        aux: a pytree of the objective's own, which its ``update`` and ``eigenvalues`` read.
+        metrics: scalars to log, by name. ``error`` is by convention the largest constraint error.
     """
 
-    energies: Float[Array, " d"]
-    errors_first: Float[Array, "d d"]
-    errors_second: Float[Array, "d d"]
-    graph: Float[Array, ""]
-    dual: Float[Array, ""]
-    penalty: Float[Array, ""]
-    barrier: Float[Array, ""]
+    aux: Any
+    metrics: dict[str, jax.Array]
 
-    @property
-    def errors(self) -> Float[Array, "d d"]:
-        """(d, d) constraint errors, both batches averaged."""
-        return (self.errors_first + self.errors_second) / 2
+
+class Details(NamedTuple):
+    """What an objective's state holds beyond eigenvalues, for the read-out and for diagnostics.
+
+    Attributes:
+        eigenvalues: further (d,) estimates of the eigenvalues, by name, e.g. ALLO's raw ``dual``.
+        at_bounds: by name of a quantity, booleans that say where it has stopped at a bound: (d,) or scalar.
+        order: (d,) which output of the encoder each component is; None where they are in order.
+    """
+
+    eigenvalues: dict[str, jax.Array]
+    at_bounds: dict[str, jax.Array]
+    order: Int[Array, " d"] | None = None
+
+
+def no_details(state: State) -> Details:
+    """The default of :attr:`Objective.details`: nothing to add.
+
+    Args:
+        state: of any objective.
+
+    Returns:
+        Empty details.
+    """
+    return Details({}, {})
 
 
 class Objective(NamedTuple):
@@ -61,29 +155,90 @@ class Objective(NamedTuple):
 
     Attributes:
         init: ``(dim) -> state``, of final shapes and types from the start.
-        loss: ``(state, values) -> (scalar, info)``; descend on its gradient with respect to the encoder.
-        update: ``(state, info) -> state`` after each descent step: dual ascent, barrier growth.
-        eigenvalues: ``(state, info) -> (dim,)`` the objective's own reading of the eigenvalues of the operator it is
+        loss: ``(state, values) -> (scalar, Evaluation)``; descend on its gradient with respect to the encoder.
+        update: ``(state, aux) -> state`` after each descent step: dual ascent, barrier growth.
+        eigenvalues: ``(state, aux) -> (dim,)`` the objective's own estimate of the eigenvalues of the operator it is
             trained with; each factory's docstring states the factor.
+        details: ``(state) -> Details``, optional.
 
     Example:
         >>> import jax
         >>> from lapwing.objectives import Values, allo
         >>> objective = allo()
         >>> state = objective.init(3)
-        >>> batch = jax.random.normal(jax.random.key(0), (8, 3))
-        >>> loss, info = objective.loss(state, Values(jax.numpy.ones(3), batch, batch))
-        >>> state = objective.update(state, info)
-        >>> objective.eigenvalues(state, info).shape
+        >>> u = jax.random.normal(jax.random.key(0), (4, 8, 3))
+        >>> loss, evaluation = objective.loss(state, Values(*u))
+        >>> state = objective.update(state, evaluation.aux)
+        >>> objective.eigenvalues(state, evaluation.aux).shape
         (3,)
     """
 
     init: Callable[[int], State]
-    loss: Callable[[State, Values], tuple[jax.Array, Info]]
-    update: Callable[[State, Info], State]
-    eigenvalues: Callable[[State, Info], jax.Array]
+    loss: Callable[[State, Values], tuple[jax.Array, Evaluation]]
+    update: Callable[[State, Any], State]
+    eigenvalues: Callable[[State, Any], jax.Array]
+    details: Callable[[State], Details] = no_details
+
+
+def inner_products(
+    values: Float[Array, "n d"], weights: Float[Array, " n"] | None = None, stop_gradient: bool = False
+) -> Float[Array, "d d"]:
+    """(d, d) inner products ``<u_j, u_k> = E_rho[u_j u_k]``; with the stop-gradient ``<u_j, [[u_k]]>`` (paper, Eq. 5).
+
+    Args:
+        values: (n, d) values on one batch.
+        weights: (n,) probabilities of the rows; None for a plain mean.
+        stop_gradient: hold the second factor, the one of the column index, constant in derivatives.
+
+    Returns:
+        (d, d) products.
+
+    Example:
+        >>> inner_products(jnp.array([[1.0, 1.0], [1.0, -1.0]]))
+        Array([[1., 0.],
+               [0., 1.]], dtype=float32)
+    """
+    return cross_products(values, jax.lax.stop_gradient(values) if stop_gradient else values, weights)
+
+
+def cross_products(
+    left: Float[Array, "n d"], right: Float[Array, "n e"], weights: Float[Array, " n"] | None = None
+) -> Float[Array, "d e"]:
+    """(d, e) products ``E[left_j right_k]`` over rows.
+
+    Args:
+        left: (n, d) values.
+        right: (n, e) values on the same rows.
+        weights: (n,) probabilities of the rows; None for a plain mean.
+
+    Returns:
+        (d, e) products.
+    """
+    if weights is None:
+        return left.T @ right / left.shape[0]
+    return (left * weights[:, None]).T @ right
+
+
+def expectation(rows: Float[Array, "n d"], weights: Float[Array, " n"] | None) -> Float[Array, " d"]:
+    """Mean over the rows.
+
+    Args:
+        rows: (n, d) numbers.
+        weights: (n,) probabilities of the rows; None for a plain mean.
+
+    Returns:
+        (d,) means.
+    """
+    return jnp.mean(rows, axis=0) if weights is None else weights @ rows
 
 
 def strong_float(value: float) -> Float[Array, ""]:
-    """A scalar of JAX's default float type, never weakly typed: a weak one would make a scanned step compile twice."""
+    """A scalar of JAX's default float type, never weakly typed: a weak one would make a scanned step compile twice.
+
+    Args:
+        value: any number.
+
+    Returns:
+        A scalar array.
+    """
     return jnp.array(value, dtype=jnp.result_type(float))

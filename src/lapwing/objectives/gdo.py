@@ -1,7 +1,10 @@
 """The graph drawing objective (paper, Eq. 2): it finds the right span, but any rotation of it is as good."""
 
-from lapwing.objectives.base import Objective
-from lapwing.objectives.penalty import fixed_penalty
+import jax
+import jax.numpy as jnp
+
+from lapwing.objectives.base import Evaluation, Objective, State, Values, strong_float
+from lapwing.objectives.constraints import Constraints, rayleigh_quotients, require_positive
 
 
 def gdo(barrier: float = 2.0) -> Objective:
@@ -15,8 +18,41 @@ def gdo(barrier: float = 2.0) -> Objective:
         barrier: ``b``. The minimum shrinks the mode of eigenvalue lambda to ``|u|^2 = 1 - lambda / (2 b)``; modes with
             ``lambda >= 2 b`` vanish.
 
+    Returns:
+        The objective.
+
     Example:
         >>> gdo(barrier=2.0).init(4)
         ()
     """
     return fixed_penalty(barrier, asymmetric=False)
+
+
+def fixed_penalty(barrier: float, asymmetric: bool) -> Objective:
+    """``sum_i <u_i, L u_i> + b sum_jk e_jk^2`` over all pairs, or asymmetric: over k <= j, u_k held constant there.
+
+    Args:
+        barrier: ``b``.
+        asymmetric: GDO, or its variant with stop-gradients.
+
+    Returns:
+        The objective; its eigenvalues are Rayleigh quotients, factor 1.
+    """
+    require_positive("barrier", barrier)
+
+    def init(dim: int) -> State:
+        return ()
+
+    def loss(state: State, values: Values) -> tuple[jax.Array, Evaluation]:
+        aux = Constraints.of(values, strong_float(barrier), stop_gradient=asymmetric)
+        graph = jnp.sum(aux.energies)
+        penalty = barrier * jnp.sum(jnp.tril(aux.squares) if asymmetric else aux.squares)
+        return graph + penalty, aux.evaluation(graph=graph, penalty=penalty)
+
+    def update(state: State, aux: Constraints) -> State:
+        return state
+
+    def eigenvalues(state: State, aux: Constraints) -> jax.Array:
+        return rayleigh_quotients(aux)
+
+    return Objective(init, loss, update, eigenvalues)

@@ -6,10 +6,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lapwing.errors import LapwingError
-from lapwing.objectives.barrier import Barrier, BarrierState
-from lapwing.objectives.base import Info, Objective, Values
-from lapwing.objectives.terms import constraint_errors, rayleigh_quotients
+from lapwing.errors import ArgumentError
+from lapwing.objectives.base import Details, Evaluation, Objective, Values
+from lapwing.objectives.constraints import Barrier, BarrierState, Constraints, rayleigh_quotients
 
 
 def ggdo(
@@ -32,6 +31,9 @@ def ggdo(
         max_barrier: ``b`` stops growing here.
         error_average_rate: rate of the running mean of squared errors that ``b`` grows with.
 
+    Returns:
+        The objective.
+
     Example:
         >>> ggdo(coefficients=[3.0, 2.0, 0.5]).init(3).coefficient
         Array(2., dtype=float32)
@@ -43,25 +45,27 @@ def ggdo(
         _coefficients_for(dim, given)
         return growth.init()
 
-    def loss(state: BarrierState, values: Values) -> tuple[jax.Array, Info]:
-        c = jnp.asarray(_coefficients_for(values.energies.shape[0], given), dtype=values.energies.dtype)
-        first, second = constraint_errors(values, stop_gradient=False)
-        graph = c @ values.energies
-        penalty = state.coefficient * jnp.sum(jnp.minimum(c[:, None], c[None, :]) * first * second)
-        none = jnp.zeros_like(graph)
-        return graph + penalty, Info(values.energies, first, second, graph, none, penalty, state.coefficient)
+    def loss(state: BarrierState, values: Values) -> tuple[jax.Array, Evaluation]:
+        aux = Constraints.of(values, state.coefficient, stop_gradient=False)
+        c = jnp.asarray(_coefficients_for(len(aux.energies), given), dtype=aux.energies.dtype)
+        graph = c @ aux.energies
+        penalty = state.coefficient * jnp.sum(jnp.minimum(c[:, None], c[None, :]) * aux.squares)
+        return graph + penalty, aux.evaluation(graph=graph, penalty=penalty)
 
-    def eigenvalues(state: BarrierState, info: Info) -> jax.Array:
-        return rayleigh_quotients(info)
+    def eigenvalues(state: BarrierState, aux: Constraints) -> jax.Array:
+        return rayleigh_quotients(aux)
 
-    return Objective(init, loss, growth.grow, eigenvalues)
+    def details(state: BarrierState) -> Details:
+        return Details({}, {"barrier": growth.stopped(state)})
+
+    return Objective(init, loss, growth.grow, eigenvalues, details)
 
 
 def _checked_coefficients(coefficients: Sequence[float]) -> np.ndarray:
     """The sequence as an array, refused unless strictly decreasing and positive: else the order is not determined."""
     c = np.asarray(coefficients, dtype=np.float64)
     if c.ndim != 1 or not np.all(np.isfinite(c)) or np.any(np.diff(c) >= 0) or np.any(c <= 0):
-        raise LapwingError(
+        raise ArgumentError(
             f"coefficients must be a strictly decreasing sequence of positive numbers (Eq. 3), got {list(coefficients)}"
         )
     return c
@@ -72,5 +76,5 @@ def _coefficients_for(dim: int, given: np.ndarray | None) -> np.ndarray:
     if given is None:
         return np.arange(dim, 0, -1, dtype=np.float64)
     if given.shape[0] != dim:
-        raise LapwingError(f"ggdo was given {given.shape[0]} coefficients for {dim} components; give one for each")
+        raise ArgumentError(f"ggdo was given {given.shape[0]} coefficients for {dim} components; give one for each")
     return given

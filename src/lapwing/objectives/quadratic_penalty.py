@@ -1,7 +1,7 @@
 """The graph drawing objective with stop-gradients (paper, Eq. 5): ordered components, shortened by the penalty."""
 
 from lapwing.objectives.base import Objective
-from lapwing.objectives.penalty import fixed_penalty
+from lapwing.objectives.gdo import fixed_penalty
 
 
 def quadratic_penalty(barrier: float = 2.0) -> Objective:
@@ -13,6 +13,9 @@ def quadratic_penalty(barrier: float = 2.0) -> Objective:
 
     Args:
         barrier: ``b``. At the equilibrium ``|u_i|^2 = 1 - lambda_i / b``, and modes with ``lambda_i >= b`` vanish.
+
+    Returns:
+        The objective.
 
     Example:
         >>> quadratic_penalty(barrier=2.0).init(4)

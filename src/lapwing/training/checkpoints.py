@@ -134,7 +134,7 @@ def read_checkpoint(
         raise DamagedCheckpointError(f"{path} lacks or garbles a part ({error})") from error
 
 
-def named_leaves(state: TrainState) -> dict[str, NDArray[Any]]:
+def named_leaves(state: Any) -> dict[str, NDArray[Any]]:
     """Every array of a state under its place in it; random keys as plain numbers."""
     return {name: np.asarray(_plain(leaf)) for name, leaf in _leaves_with_names(state)}
 
@@ -207,10 +207,8 @@ def _changed_versions(made_with: Any) -> list[str]:
 
 
 def _history_arrays(history: list[Report]) -> dict[str, NDArray[Any]]:
-    columns = {
-        f"history.{name}": np.stack([np.asarray(getattr(line.metrics, name)) for line in history])
-        for name in Metrics._fields
-    }
+    stacked = jax.tree.map(lambda *column: np.stack([np.asarray(one) for one in column]), *(x.metrics for x in history))
+    columns = {f"history{name}": array for name, array in named_leaves(stacked).items()}
     return {"history.step": np.array([line.step for line in history], dtype=np.int64), **columns}
 
 
@@ -218,15 +216,17 @@ def _history(arrays: dict[str, NDArray[Any]], record: dict[str, Any], metrics: M
     steps, seen = arrays["history.step"], record["by_seed"]
     if not len(steps) or len(steps) != len(seen):
         raise ValueError("its history is incomplete")
-    for name, like in ({} if metrics is None else metrics._asdict()).items():
-        column = arrays[f"history.{name}"]
+    template = Metrics(jnp.zeros(()), jnp.zeros(()), {}) if metrics is None else metrics
+    for name, like in [] if metrics is None else _leaves_with_names(template):
+        column = arrays[f"history{name}"]
         if column.shape != (len(steps), *like.shape) or column.dtype != like.dtype:
             raise ValueError(f"{name} of its history is {column.dtype} {column.shape}")
+    names, structure = [name for name, _ in _leaves_with_names(template)], jax.tree.structure(template)
     return [
         Report(
             int(step),
             int(record["steps"]),
-            Metrics(*(arrays[f"history.{name}"][number] for name in Metrics._fields)),
+            jax.tree.unflatten(structure, [arrays[f"history{name}"][number] for name in names]),
             [{str(name): float(value) for name, value in one.items()} for one in seen[number]],
         )
         for number, step in enumerate(steps)
@@ -249,7 +249,7 @@ def _state(arrays: dict[str, NDArray[Any]], template: TrainState) -> TrainState:
     return state
 
 
-def _leaves_with_names(state: TrainState) -> list[tuple[str, Any]]:
+def _leaves_with_names(state: Any) -> list[tuple[str, Any]]:
     found = jax.tree_util.tree_flatten_with_path(state)[0]
     return [(jax.tree_util.keystr(path), leaf) for path, leaf in found]
 

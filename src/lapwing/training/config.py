@@ -11,8 +11,8 @@ import numpy as np
 from lapwing.checks import as_real, as_whole, shown
 from lapwing.errors import LapwingError, did_you_mean
 from lapwing.objectives import OBJECTIVES
-from lapwing.objectives.barrier import require_not_negative, require_positive
 from lapwing.objectives.base import Objective
+from lapwing.objectives.constraints import require_not_negative, require_positive
 from lapwing.operators.lags import endless_gaps
 
 

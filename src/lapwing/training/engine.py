@@ -166,7 +166,10 @@ def spread_over_devices(state: TrainState, seeds: int) -> TrainState:
 
 def one_seed_of(metrics: Metrics, seed: int) -> Metrics:
     """The metrics of one seed, counted from 0; a single one has no axis to be picked from."""
-    return metrics if not np.ndim(metrics.loss) else Metrics(*(column[seed] for column in metrics))
+    if not np.ndim(metrics.loss):
+        return metrics
+    own: Metrics = jax.tree.map(lambda column: column[seed], metrics)
+    return own
 
 
 def history_rows(history: list[Report], seed: int | None = None) -> list[dict[str, float]]:
@@ -175,8 +178,8 @@ def history_rows(history: list[Report], seed: int | None = None) -> list[dict[st
     for line in history:
         own = line.metrics if seed is None else one_seed_of(line.metrics, seed)
         seen = line.extra if seed is None else line.by_seed[seed] if line.by_seed else {}
-        numbers = {name: float(np.mean(getattr(own, name))) for name in Metrics._fields if name != "readings"}
-        readings = np.atleast_2d(own.readings).mean(axis=0)
+        numbers = {name: float(np.mean(value)) for name, value in {"loss": own.loss, **own.terms}.items()}
+        readings = np.atleast_2d(own.eigenvalues).mean(axis=0)
         duals = {f"reading_{i + 1}": float(value) for i, value in enumerate(readings)}
         rows.append({"step": float(line.step), **numbers, **seen, **duals})
     return rows

@@ -11,7 +11,6 @@ from scipy.sparse import csr_array, diags_array
 
 from lapwing.errors import LapwingError
 from lapwing.objectives.base import Values
-from lapwing.objectives.terms import exact_graph_drawing_energy
 from lapwing.operators.lags import GapDistribution
 from lapwing.operators.operator import Operator
 from lapwing.training.batches import Batches, Encode
@@ -96,8 +95,7 @@ def _no_draw(key: jax.Array, data: DenseData | SparseData) -> tuple[()]:
 
 def _dense_values(encode: Encode, data: DenseData, draw: tuple[()]) -> Values:
     values = encode(data.observations)
-    energies = exact_graph_drawing_energy(values, lambda u: data.operator @ u, data.rho)
-    return Values(energies, values, values, data.rho)
+    return Values.of_table(values, data.operator @ values, data.rho)
 
 
 def _sparse_values(encode: Encode, data: SparseData, draw: tuple[()]) -> Values:
@@ -109,7 +107,7 @@ def _sparse_values(encode: Encode, data: SparseData, draw: tuple[()]) -> Values:
 
         return jax.lax.scan(horner, jnp.zeros_like(u), data.gap_weights[::-1])[0]
 
-    return Values(exact_graph_drawing_energy(values, apply, data.rho), values, values, data.rho)
+    return Values.of_table(values, apply(values), data.rho)
 
 
 def _cut(gaps: GapDistribution) -> GapDistribution:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,9 +20,7 @@ from lapwing.diagnostics.problems import (
     numbered,
     one_state,
 )
-from lapwing.objectives import AlloState
-from lapwing.objectives.barrier import BarrierState
-from lapwing.objectives.base import Info, Objective
+from lapwing.objectives import Details
 from lapwing.operators.operator import Operator
 from lapwing.training.config import LearnConfig
 from lapwing.training.forms import Forms
@@ -42,8 +39,6 @@ EARLIEST_DEATH = 1000
 LOST_SQUARE = 1e6
 WORSE_SQUARE = 10.0
 WORSE_TIMES = 100.0
-
-BEYOND_ALL_BOUNDS = 1e30
 
 
 def refuse_unlearnable(data: Trajectories | Operator, operator: Operator | None, dim: int) -> None:
@@ -75,8 +70,7 @@ def refuse_unreadable(forms: Forms) -> None:
 def training_problems(
     forms: Forms,
     sample: NDArray[np.float64],
-    state: Any,
-    objective: Objective,
+    details: Details,
     config: LearnConfig,
     history: Sequence[dict[str, float]] = (),
     readings: NDArray[Any] | None = None,
@@ -86,8 +80,7 @@ def training_problems(
     Args:
         forms: of the outputs before refinement, in the order of components.
         sample: (n, d) outputs on the data.
-        state: the objective's last one.
-        objective: not wrapped.
+        details: of the objective's last state.
         config: what it was trained with.
         history: rows of reports.
         readings: the objective's own of the eigenvalues.
@@ -96,7 +89,7 @@ def training_problems(
     steps = history[-1]["step"] if history else 0
     constant = _constant(sample, config) if steps >= EARLIEST_COLLAPSE else None
     found.append(_dead(forms, config) if constant is None and steps >= EARLIEST_DEATH else constant)
-    return [one for one in (*found, _at_bounds(state, objective, config)) if one is not None]
+    return [one for one in (*found, _at_bounds(details, config)) if one is not None]
 
 
 def diverged(steps: int) -> Problem:
@@ -161,31 +154,22 @@ def _dead(forms: Forms, config: LearnConfig) -> Problem | None:
     return Problem(DEAD, tuple(numbers), words, f"{_stronger(config)}, or ask for at most {max(numbers[0] - 1, 1)}")
 
 
-def _at_bounds(state: Any, objective: Objective, config: LearnConfig) -> Problem | None:
-    inner = getattr(state, "inner", state)
-    if not isinstance(inner, AlloState):
+def _at_bounds(details: Details, config: LearnConfig) -> Problem | None:
+    """Quantities of the objective that have stopped at a bound; those without components are about all of them."""
+    seen, numbers = [], set()
+    for name, flags in details.at_bounds.items():
+        reached = np.asarray(flags)
+        if reached.ndim:
+            components = np.flatnonzero(reached[: config.dim]) + 1
+            numbers |= set(components.tolist())
+            seen += [f"{name} of {numbered(components)} stopped at their bound"] if len(components) else []
+        elif reached:
+            seen.append(f"the {name} stopped growing at its maximum")
+    if not seen:
         return None
-    bounds = _bounds(inner, objective)
-    duals, barrier = np.abs(np.tril(np.asarray(inner.duals))), float(inner.barrier.coefficient)
-    reached = np.flatnonzero((duals >= bounds[0] * (1 - 1e-6)).any(axis=1)[: config.dim]) + 1
-    grown = barrier >= bounds[1] * (1 - 1e-6) > float(objective.init(len(duals)).barrier.coefficient)
-    if not len(reached) and not grown:
-        return None
-    seen = [f"duals of {numbered(reached)} stopped at their bound of {bounds[0]:g}"] if len(reached) else []
-    seen += [f"the barrier stopped growing at its maximum of {bounds[1]:g}"] if grown else []
-    rates = [f"dual_rate ({config.dual_rate:g})"] if len(reached) else []
+    rates = ["dual_rate"] if numbers else []
     advice = f"lower {' or '.join([*rates, f'learning_rate ({config.learning_rate:g})'])}"
-    return Problem(DUALS, tuple(int(i) for i in reached), " and ".join(seen), advice)
-
-
-def _bounds(state: AlloState, objective: Objective) -> tuple[float, float]:
-    """Where duals and barrier are cut off: asked of the objective itself, which may be the user's own."""
-    dim = state.duals.shape[0]
-    none, zeros = jnp.zeros(()), jnp.zeros((dim, dim))
-    info = Info(jnp.zeros(dim), zeros, zeros, none, none, none, none)
-    beyond = AlloState(zeros + BEYOND_ALL_BOUNDS, BarrierState(none + BEYOND_ALL_BOUNDS, none))
-    cut = objective.update(beyond, info)
-    return float(cut.duals[0, 0]), float(cut.barrier.coefficient)
+    return Problem(DUALS, tuple(sorted(numbers)), " and ".join(seen), advice)
 
 
 def _stronger(config: LearnConfig) -> str:

@@ -128,7 +128,7 @@ class Learner:
             own = reader.job.one_seed(state, number)
             metadata = {"preset": self.preset, "seed": seed, "seconds": seconds, "steps": history[-1].step}
             metadata["history"] = history_rows(history, number)
-            multipliers = np.asarray(one_seed_of(history[-1].metrics, number).readings)
+            multipliers = np.asarray(one_seed_of(history[-1].metrics, number).eigenvalues)
             try:
                 models.append(reader.model(program.encoder(own), own, metadata, multipliers))
             except NetworkCollapsedError as error:

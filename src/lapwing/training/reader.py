@@ -11,7 +11,7 @@ from lapwing.diagnostics.noise import sampling_angles
 from lapwing.diagnostics.problems import RECORD, ProblemError
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.encoders.rotated import RotatedEncoder
-from lapwing.objectives import AlloState, dual_eigenvalues, output_order
+from lapwing.objectives import Details
 from lapwing.operators.clusters import DATA_TOLERANCE, LEARNED_TOLERANCE
 from lapwing.operators.operator import Operator
 from lapwing.representation import LaplacianRepresentation
@@ -71,7 +71,7 @@ class Reader:
         dim = min(len(reading.mu), self.job.config.dim)
         history = metadata.get("history", ())
         job = self.job
-        problems = training_problems(forms, sample, state.objective, job.base, job.config, history, multipliers)
+        problems = training_problems(forms, sample, self._details(state), job.config, history, multipliers)
         health: dict[str, Any] = {}
         errors, noise = None, None
         if isinstance(self.job.data, Trajectories):
@@ -119,7 +119,9 @@ class Reader:
 
     def _forms(self, encoder: Any, state: TrainState, quick: bool = False) -> tuple[Forms, NDArray[np.float64]]:
         """Forms of the outputs in the objective's order, that of eigenvalues, and the matrix that orders them."""
-        order = np.eye(self.job.width)[:, np.asarray(output_order(state.objective, self.job.width))]
+        given = self._details(state).order
+        order = np.eye(self.job.width)
+        order = order if given is None else order[:, np.asarray(given)]
         with np.errstate(over="ignore", invalid="ignore"):
             # What is not finite is refused by whoever reads the forms.
             return self.judge.forms(self._encode(encoder), quick).rotated(order), order
@@ -194,13 +196,12 @@ class Reader:
 
     def _readings(self, state: TrainState, multipliers: NDArray[Any] | None = None) -> dict[str, list[float]]:
         """Eigenvalues of the training operator as the objective reads them: its raw duals, and without their lag."""
-        objective = getattr(state.objective, "inner", state.objective)
-        found = {} if multipliers is None else {"multiplier": np.asarray(multipliers, dtype=float).tolist()}
-        if isinstance(objective, AlloState):
-            # An objective of the user's own is taken to have the stop-gradient; it does not tell.
-            raw = dual_eigenvalues(objective, self.job.custom or self.job.config.stop_gradient)
-            found["dual"] = np.asarray(raw).astype(float).tolist()
-        return found
+        found: dict[str, Any] = {} if multipliers is None else {"multiplier": multipliers}
+        found |= self._details(state).eigenvalues
+        return {name: np.asarray(values).astype(float).tolist() for name, values in found.items()}
+
+    def _details(self, state: TrainState) -> Details:
+        return self.job.objective.details(state.objective)
 
 
 def _judge_of(job: Job) -> Judge:

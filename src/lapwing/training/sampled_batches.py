@@ -8,7 +8,6 @@ import numpy as np
 
 from lapwing.data.trajectories import Trajectories
 from lapwing.objectives.base import Values
-from lapwing.objectives.terms import graph_drawing_energy
 from lapwing.operators.lags import GapDistribution, fitting_starts, gaps_inside_episodes, states_by_room
 from lapwing.training.batches import Batches, Encode
 
@@ -128,4 +127,4 @@ def _values_encoded_by_row(encode: Encode, data: SampledData, draw: Draw) -> Val
 
 def _values(encoded: jax.Array) -> Values:
     start, end, first, second = jnp.split(encoded, 4)
-    return Values(graph_drawing_energy(start, end), first, second)
+    return Values(start, end, first, second)

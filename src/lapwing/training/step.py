@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import optax
 
 from lapwing.encoders.layers import trainable_filter
-from lapwing.objectives.base import Info, Objective
+from lapwing.objectives.base import Evaluation, Objective
 from lapwing.training.batches import Batches
 
 SEEDS_AT_ONCE = 5
@@ -30,12 +30,8 @@ class Metrics(NamedTuple):
     """What is reported of the last step of a chunk."""
 
     loss: jax.Array
-    graph: jax.Array
-    dual: jax.Array
-    penalty: jax.Array
-    barrier: jax.Array
-    error: jax.Array
-    readings: jax.Array
+    eigenvalues: jax.Array
+    terms: dict[str, jax.Array]
 
 
 class Program(NamedTuple):
@@ -70,7 +66,7 @@ def make_program(
             trained, fixed, optimiser.init(trained), objective.init(dim), key, jnp.zeros((), dtype=jnp.int32)
         )
 
-    def loss(trained: Any, state: TrainState, data: Any, draw: Any) -> tuple[jax.Array, Info]:
+    def loss(trained: Any, state: TrainState, data: Any, draw: Any) -> tuple[jax.Array, Evaluation]:
         encoder = eqx.combine(trained, state.fixed, static)
         return objective.loss(state.objective, batches.values(encoder, data, draw))
 
@@ -79,26 +75,26 @@ def make_program(
         keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(state.key, state.step + jnp.arange(steps))
         return jax.vmap(batches.draw, in_axes=(0, None))(keys, data)
 
-    def step(state: TrainState, data: Any, draw: Any) -> tuple[TrainState, tuple[jax.Array, Info]]:
-        (value, info), gradients = jax.value_and_grad(loss, has_aux=True)(state.trained, state, data, draw)
+    def step(state: TrainState, data: Any, draw: Any) -> tuple[TrainState, tuple[jax.Array, Evaluation]]:
+        (value, seen), gradients = jax.value_and_grad(loss, has_aux=True)(state.trained, state, data, draw)
         updates, optimiser_state = optimiser.update(gradients, state.optimiser, state.trained)
         following = TrainState(
             optax.apply_updates(state.trained, updates),
             state.fixed,
             optimiser_state,
-            objective.update(state.objective, info),
+            objective.update(state.objective, seen.aux),
             state.key,
             state.step + 1,
         )
-        return following, (value, info)
+        return following, (value, seen)
 
     def chunk(state: TrainState, data: Any, steps: int) -> tuple[TrainState, Metrics]:
         # All but the last step report nothing, so that metrics cost the steps between them nothing.
         drawn = draws(state, data, steps)
         all_but_last, last = (jax.tree.map(lambda leaf, part=part: leaf[part], drawn) for part in (slice(-1), -1))
         state, _ = jax.lax.scan(lambda s, draw: (step(s, data, draw)[0], None), state, all_but_last, length=steps - 1)
-        state, (value, info) = step(state, data, last)
-        return state, _metrics(value, info, objective.eigenvalues(state.objective, info))
+        state, (value, seen) = step(state, data, last)
+        return state, Metrics(value, objective.eigenvalues(state.objective, seen.aux), seen.metrics)
 
     mapped = chunk if seeds is None else _over_seeds(chunk)
     return Program(
@@ -124,8 +120,3 @@ def _over_seeds(chunk: Callable[..., Any]) -> Callable[..., Any]:
         return jax.lax.map(one, state, batch_size=SEEDS_AT_ONCE)
 
     return mapped
-
-
-def _metrics(loss: jax.Array, info: Info, readings: jax.Array) -> Metrics:
-    worst = jnp.max(jnp.abs(jnp.tril(info.errors)))
-    return Metrics(loss, info.graph, info.dual, info.penalty, info.barrier, worst, readings)

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
-from lapwing.objectives import AlloState, BarrierState, Objective, State, Values, allo, exact_graph_drawing_energy
+from lapwing.objectives import AlloState, BarrierState, Objective, State, Values, allo
 
 STABLE_ABOVE = 1e-10
 """Real parts above this are positive, beyond the rounding of an eigenvalue solver."""
@@ -51,9 +51,8 @@ def exact_loss(
     size = u.shape[0]
     table = u * np.sqrt(size)
     weights = jnp.full(size, 1.0 / size)
-    energies = exact_graph_drawing_energy(table, lambda values: values - laplacian @ values, weights)
-    loss, info = objective.loss(state, Values(energies, table, table, weights))
-    return loss, info.errors
+    loss, evaluation = objective.loss(state, Values.of_table(table, table - laplacian @ table, weights))
+    return loss, evaluation.aux.errors
 
 
 @partial(jax.jit, static_argnames=("dim", "stop_gradient"))

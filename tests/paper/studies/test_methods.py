@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lapwing.objectives import Info, Values, allo, ggdo, graph_drawing_energy
+from lapwing.objectives import Constraints, Values, allo, ggdo
 from lapwing.training.config import make_config
 from lapwing_paper.engine.artefact import make_plan
 from lapwing_paper.studies.catalogue import ARTEFACTS
@@ -35,8 +35,7 @@ class Batch:
 
     @property
     def values(self) -> Values:
-        energies = graph_drawing_energy(jnp.asarray(self.start), jnp.asarray(self.end))
-        return Values(energies, jnp.asarray(self.first), jnp.asarray(self.second))
+        return Values(*(jnp.asarray(part) for part in (self.start, self.end, self.first, self.second)))
 
     @property
     def squared_steps(self) -> Matrix:
@@ -112,9 +111,7 @@ def test_a_growing_barrier_stays_in_the_same_proportion_to_the_authors(settings:
     objective = make(**options, error_average_rate=1.0)
     state = objective.init(1)
     errors = jnp.full((1, 1), np.sqrt(squares))
-    nothing = jnp.zeros(())
-    info = Info(jnp.zeros(1), errors, errors, nothing, nothing, nothing, nothing)
-    grown = objective.update(state, info)
+    grown = objective.update(state, Constraints(jnp.zeros(1), errors, errors, jnp.zeros(())))
     found = getattr(grown, "barrier", grown).coefficient
     assert float(found) == pytest.approx((theirs + rate * squares) * ratio)
 

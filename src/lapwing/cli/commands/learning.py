@@ -93,7 +93,10 @@ def _learned(
     with terminal.live_table(f"learning {_label(words)}", columns) as show:
 
         def report(line: Report) -> None:
-            numbers = [line.extra.get(quality), *(float(np.mean(x)) for x in (line.metrics.loss, line.metrics.barrier))]
+            numbers = [
+                line.extra.get(quality),
+                *(float(np.mean(x)) for x in (line.metrics.loss, line.metrics.terms.get("barrier", np.nan))),
+            ]
             cells = ["-" if number is None else f"{number:.4f}" for number in numbers]
             show(line.step, line.steps, [f"{line.step:,}", *cells])
             for sink in sinks:
