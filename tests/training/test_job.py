@@ -7,14 +7,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from lapwing.objectives.barrier import BarrierState
 
 import lapwing as lw
 from lapwing.encoders.own import OwnEncoder
 from lapwing.encoders.table import TableEncoder
 from lapwing.errors import LapwingError
-from lapwing.objectives import AlloState, PermutedState, allo
+from lapwing.objectives import AlloState, allo
 from lapwing.objectives.base import strong_float
+from lapwing.objectives.constraints import BarrierState
+from lapwing.objectives.permuted import PermutedState
 from lapwing.training.answer import bootstrap_errors
 from lapwing.training.config import make_config
 from lapwing.training.forms import PairJudge, TableJudge
