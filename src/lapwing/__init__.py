@@ -2,10 +2,11 @@
 
 import ast
 import importlib
+import importlib.abc
+import importlib.util
+import sys
 from pathlib import Path
 from typing import Any
-
-from lapwing.environments.registration import register_worlds
 
 __version__ = "0.1.0"
 
@@ -20,7 +21,36 @@ _HOMES = {
 
 __all__ = sorted(_HOMES)
 
-register_worlds()
+
+class _AfterGymnasium(importlib.abc.MetaPathFinder):
+    """Registers the worlds right after Gymnasium is imported, so that `import lapwing` need not import it."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        if name != "gymnasium":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: Any) -> None:
+                execute(module)
+                _register_worlds()
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+
+def _register_worlds() -> None:
+    from lapwing.environments.gymnasium_env import register_worlds
+
+    register_worlds()
+
+
+if "gymnasium" in sys.modules:
+    _register_worlds()
+else:
+    sys.meta_path.insert(0, _AfterGymnasium())
 
 
 def __getattr__(name: str) -> Any:

@@ -18,11 +18,11 @@ from lapwing.definitions import truncated as truncated
 from lapwing.environments.box import BoxWorld as BoxWorld
 from lapwing.environments.grid import GridWorld as GridWorld
 from lapwing.environments.layouts import Layout as Layout
+from lapwing.environments.layouts import perfect_maze as perfect_maze
+from lapwing.environments.layouts import room as room
+from lapwing.environments.layouts import rooms as rooms
 from lapwing.environments.registry import make_world as make_world
 from lapwing.environments.registry import world_names as world_names
-from lapwing.environments.rules import perfect_maze as perfect_maze
-from lapwing.environments.rules import room as room
-from lapwing.environments.rules import rooms as rooms
 from lapwing.errors import LapwingError as LapwingError
 from lapwing.errors import LapwingWarning as LapwingWarning
 from lapwing.evaluation.score import counting_score as counting_score

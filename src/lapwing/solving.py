@@ -15,11 +15,8 @@ from lapwing.diagnostics.noise import sampling_angles
 from lapwing.diagnostics.problems import ProblemError, above_the_rank, one_state
 from lapwing.encoders.cosine import CosineEncoder
 from lapwing.encoders.lookup import LookupEncoder
-from lapwing.environments.box import BoxWorld
-from lapwing.environments.descriptions import describe_world
-from lapwing.environments.grid import GridWorld, ObservationMode
-from lapwing.environments.layouts import Layout
-from lapwing.environments.registry import make_world
+from lapwing.environments import ClosedForm, Layout, World, make_world
+from lapwing.environments.grid import ObservationMode
 from lapwing.errors import LapwingError, LapwingWarning
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, canonical_signs, group_degenerate
 from lapwing.operators.eigensolver import Eigenpairs, Say, smallest_eigenpairs
@@ -66,9 +63,7 @@ def operator(
         return operator_from_trajectories(source)
     if isinstance(source, (str, Layout)):
         source = make_world(source, layouts=layouts)
-    if isinstance(source, BoxWorld):
-        raise LapwingError(f"{source.name} is continuous and has no matrix; solve() knows its closed form")
-    if isinstance(source, GridWorld):
+    if isinstance(source, World):
         given: dict[str, Any] = {"observation": observation, "slip": slip, "policy": policy}
         changes = {name: value for name, value in given.items() if value is not None}
         return operator_from_world(source.with_options(**changes), rho)
@@ -96,7 +91,7 @@ def solve(
     """The exact Laplacian representation, which solves the paper's Eq. 1; of trajectories, the counting estimate.
 
     Args:
-        source: as for :func:`operator`, or a :class:`BoxWorld`, whose closed form is returned.
+        source: as for :func:`operator`, or a world whose closed form is known, as :class:`BoxWorld`.
         dim: how many eigenvectors.
         definition: in which Laplacian to give eigenvalues; one_step unless said.
         observation: see :func:`operator`, as for slip, policy, rho and layouts.
@@ -114,10 +109,14 @@ def solve(
     dim = _checked_dim(dim)
     if isinstance(source, (str, Layout)):
         source = make_world(source, layouts=layouts)
-    if isinstance(source, BoxWorld):
-        scaled = None if observation == "xy" else observation
-        _refuse_options(source, observation=scaled, slip=slip, policy=policy, rho=rho)
-        return _solve_box(source, dim, chosen)
+    if isinstance(source, World):
+        given: dict[str, Any] = {"observation": observation, "slip": slip, "policy": policy}
+        source = source.with_options(**{name: value for name, value in given.items() if value is not None})
+        observation = slip = policy = None
+        found = source.closed_form(2 * dim + EXTRA_PAIRS)
+        if found is not None:
+            _refuse_options(source, rho=rho)
+            return _from_closed_form(source, found, dim, chosen)
     built = operator(source, observation=observation, slip=slip, policy=policy, rho=rho)
     if isinstance(source, Trajectories) and built.num_states < 2:
         raise ProblemError(one_state())
@@ -181,9 +180,8 @@ def _say_if_disconnected(built: Operator) -> None:
         )
 
 
-def _solve_box(world: BoxWorld, dim: int, definition: Definition) -> LaplacianRepresentation:
+def _from_closed_form(world: World, found: ClosedForm, dim: int, definition: Definition) -> LaplacianRepresentation:
     """The closed form: products of cosines (paper, Appendix "Abstract setting")."""
-    found = world.exact_modes(2 * dim + EXTRA_PAIRS)
     # Infinitely many eigenvalues crowd at 1: a cluster that does not end here is completed no further than ``dim``.
     ends = [_end_of_cluster(1.0 - found.mu, dim, tolerance) for tolerance in (EXACT_TOLERANCE, DATA_TOLERANCE)]
     kept = max((end for end in ends if end < len(found.mu)), default=dim)
@@ -196,7 +194,7 @@ def _solve_box(world: BoxWorld, dim: int, definition: Definition) -> LaplacianRe
         residuals=np.zeros(kept),
         orthonormality_error=0.0,
         next_mu=float(found.mu[kept]),
-        metadata={"world": describe_world(world), "method": "closed form", "reversible": True},
+        metadata={"world": world.describe(), "method": "closed form", "reversible": True},
     )
 
 
@@ -210,6 +208,4 @@ def _checked_dim(dim: Any) -> int:
 def _refuse_options(source: Any, **options: Any) -> None:
     given = [name for name, value in options.items() if value is not None]
     if given:
-        raise LapwingError(
-            f"{', '.join(given)} cannot be changed for {type(source).__name__}; they are for grid worlds"
-        )
+        raise LapwingError(f"{', '.join(given)} cannot be changed for {type(source).__name__}; they are for worlds")

@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from lapwing.environments.grid import GridWorld
-from lapwing.environments.layouts import Layout
+from lapwing.environments import GridWorld, Layout
 from lapwing.errors import LapwingError
 
 PLATEAU_TOLERANCE = 1e-6

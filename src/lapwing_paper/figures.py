@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from lapwing.environments.grid import GridWorld
 from lapwing.plots import COLOURS, LINE_STYLES, draw_field
 from lapwing_paper.engine.pictures import Bars, Curves, Field, Panel, Picture
 
@@ -92,12 +91,10 @@ def draw_bars(ax: Axes, panel: Bars) -> Axes:
 
 def draw_function(ax: Axes, panel: Field) -> Axes:
     """A function on a world; local extrema boxed in green, maxima with a full line, minima with a dashed one."""
-    if not isinstance(panel.world, GridWorld):
-        draw_field(ax, panel.world, panel.values)
-        return ax
     draw_field(ax, panel.world, panel.values, limit=float(np.abs(panel.values).max()) or 1.0)
+    numbers = panel.world.field_image(np.arange(len(panel.values), dtype=np.float64)).filled(-1.0)
     for states, style in ((panel.maxima, "-"), (panel.minima, "--")):
-        for row, column in panel.world.layout.cells[list(states)]:
+        for row, column in (np.argwhere(numbers == state)[0] for state in states):
             ax.add_patch(Rectangle((column - 1, row - 1), 2, 2, fill=False, ec=MARK, lw=1.2, ls=style))
     return ax
 

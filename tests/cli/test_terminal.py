@@ -79,16 +79,16 @@ def test_progress_is_seen_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_small_picture_keeps_rows_and_columns() -> None:
     layout = lw.Layout.from_text("XXXX\nX..X\nXXXX\nX.XX")
-    assert terminal.small_picture(layout).splitlines() == ["█▀▀█", "█▀██"]
+    assert terminal.small_picture(lw.make_world(layout)).splitlines() == ["█▀▀█", "█▀██"]
 
 
 def test_an_odd_number_of_rows_ends_in_half_a_line() -> None:
-    assert terminal.small_picture(lw.Layout.from_text("XX.\n...\nX.X")).splitlines() == ["▀▀ ", "▀ ▀"]
+    assert terminal.small_picture(lw.make_world(lw.Layout.from_text("XX.\n...\nX.X"))).splitlines() == ["▀▀ ", "▀ ▀"]
 
 
 def test_a_large_layout_is_thinned_to_the_width() -> None:
     layout = lw.Layout("large", np.ones((300, 100), dtype=bool))
-    lines = terminal.small_picture(layout, width=64).splitlines()
+    lines = terminal.small_picture(lw.make_world(layout), width=64).splitlines()
     assert max(len(line) for line in lines) <= 64
     assert len(lines) <= 32
 

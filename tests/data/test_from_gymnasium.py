@@ -273,7 +273,7 @@ def test_metadata_say_where_the_data_came_from() -> None:
 def renumbered(data: Trajectories, world: GridWorld) -> Trajectories:
     """The same data with states numbered as in the world instead of by first appearance."""
     assert data.ids is not None
-    table = world.observations()
+    table = world.table()
     number = [int(np.flatnonzero((table == row).all(axis=1)).item()) for row in data.observations]
     ids = np.array(number, dtype=np.int32)[data.ids]
     return Trajectories(table, data.offsets, data.terminated, data.truncated, ids)

@@ -16,10 +16,10 @@ from lapwing.data.trajectories import Trajectories
 from lapwing.data.vectorised import draw_lengths
 from lapwing.environments.box import BoxWorld, box_eigenfunctions
 from lapwing.environments.grid import MOVES, GridWorld
-from lapwing.environments.layouts import Layout
-from lapwing.environments.registry import SHIPPED_BOXES, SHIPPED_LAYOUTS, make_world
-from lapwing.environments.rules import room
+from lapwing.environments.layouts import Layout, room
+from lapwing.environments.registry import WORLDS, make_world
 from lapwing.errors import LapwingError
+from worlds_by_kind import BOXES, GRIDS
 
 StepsMatch = Callable[[csr_array, csr_array], bool]
 
@@ -131,14 +131,14 @@ def test_something_that_is_no_world_is_refused() -> None:
         collect("GridRom-1", steps=10)
 
 
-@pytest.mark.parametrize("name", SHIPPED_LAYOUTS)
+@pytest.mark.parametrize("name", GRIDS)
 def test_step_frequencies_match_the_transition_matrix(name: str, steps_match: StepsMatch) -> None:
     world = grid(name)
     data = collect(world, steps=300_000, seed=1)
     assert steps_match(data.counts(), world.transition_matrix())
 
 
-@pytest.mark.parametrize("name", SHIPPED_LAYOUTS)
+@pytest.mark.parametrize("name", GRIDS)
 def test_step_frequencies_match_the_matrix_of_a_policy_table_with_slip(name: str, steps_match: StepsMatch) -> None:
     world = grid(name, slip=0.3)
     world = world.with_options(policy=random_policy(world))
@@ -187,8 +187,8 @@ def test_every_observation_mode_sees_the_same_steps(name: str) -> None:
         data = collect(name, steps=2000, observation=mode)
         world = grid(name, observation=mode)
         np.testing.assert_array_equal(data.ids, plain.ids)
-        np.testing.assert_array_equal(data.observations, world.observations())
-        assert data.observations.dtype == world.observations().dtype
+        np.testing.assert_array_equal(data.observations, world.table())
+        assert data.observations.dtype == world.table().dtype
 
 
 def test_metadata_name_the_policy_that_moved() -> None:
@@ -238,7 +238,7 @@ def test_chunks_draw_different_random_numbers(monkeypatch: pytest.MonkeyPatch) -
     assert (data.ids[:510] != data.ids[510:]).mean() > 0.9
 
 
-@pytest.mark.parametrize("name", [*SHIPPED_LAYOUTS, *SHIPPED_BOXES])
+@pytest.mark.parametrize("name", list(WORLDS))
 def test_the_same_seed_gives_the_same_bits_and_another_seed_others(name: str) -> None:
     first, again, other = (collect(name, steps=2000, seed=seed, episode_length=(5, 50)) for seed in (7, 7, 8))
     states = [data.observations if data.ids is None else data.ids for data in (first, again, other)]
@@ -263,12 +263,12 @@ def test_a_callable_policy_sees_the_observations_of_the_unfinished_episodes() ->
         assert (np.diff(columns) >= 0).all()
 
 
-@pytest.mark.parametrize("name", SHIPPED_BOXES)
+@pytest.mark.parametrize("name", BOXES)
 def test_one_step_correlations_in_a_box_match_the_closed_form(name: str) -> None:
-    world = SHIPPED_BOXES[name]()
+    world = make_world(name)
     data = collect(world, steps=200_000, episode_length=20, seed=5)
     assert not data.has_table
-    exact = world.exact_modes(7)
+    exact = world.closed_form(7)
     values = box_eigenfunctions(exact.modes, data.observations)
     positions = np.concatenate(list(data.pair_positions(1)))
     products = (values[positions] * values[positions + 1]).reshape(data.num_episodes, 20, -1).mean(axis=1)

@@ -21,7 +21,7 @@ def test_values_are_products_of_cosines() -> None:
 
 @pytest.mark.parametrize("name", ["Box-1", "Box-2", "Box-3"])
 def test_components_are_orthonormal_over_the_support(name: str) -> None:
-    encoder = CosineEncoder(make_world(name).exact_modes(12).modes)  # type: ignore[union-attr]
+    encoder = CosineEncoder(make_world(name).closed_form(12).modes)  # type: ignore[union-attr]
     points, weights = encoder.support()
     assert weights.sum() == pytest.approx(1.0)
     assert points.shape == (SUPPORT_POINTS, encoder.modes.shape[1])

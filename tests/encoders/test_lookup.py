@@ -26,7 +26,7 @@ def test_observations_are_found_in_any_order_and_as_often_as_asked() -> None:
 
 @pytest.mark.parametrize("mode", OBSERVATION_MODES)
 def test_every_state_of_a_world_is_its_own_row_in_every_mode(mode: str) -> None:
-    observations = make_world("FourRooms", observation=mode).observations()  # type: ignore[arg-type,union-attr]
+    observations = make_world("FourRooms", observation=mode).table()  # type: ignore[arg-type,union-attr]
     count = len(observations)
     encoder = LookupEncoder(observations, np.zeros((count, 1)), np.full(count, 1.0 / count))
     np.testing.assert_array_equal(encoder.numbers_of(observations[::-1]), np.arange(count)[::-1])

@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.environments.grid import AGENT_COLOUR, FLOOR_COLOUR, MOVE_NAMES, OBSERVATION_MODES, WALL_COLOUR, GridWorld
-from lapwing.environments.layouts import Layout
-from lapwing.environments.registry import SHIPPED_LAYOUTS, make_world
-from lapwing.environments.rules import perfect_maze, room, rooms
+from lapwing.environments.layouts import Layout, perfect_maze, room, rooms
+from lapwing.environments.registry import make_world
 from lapwing.errors import LapwingError
+from worlds_by_kind import GRIDS
 
 # An independent statement of what the four moves are.
 STEPS = {"up": (-1, 0), "right": (0, 1), "down": (1, 0), "left": (0, -1)}
 
-every_grid = pytest.mark.parametrize("name", SHIPPED_LAYOUTS)
+every_grid = pytest.mark.parametrize("name", GRIDS)
 
 
 def random_policy(num_states: int, seed: int = 0) -> np.ndarray:
@@ -50,7 +50,7 @@ def test_a_blocked_move_stays_at_walls_and_at_the_edge_of_the_canvas() -> None:
 @every_grid
 @pytest.mark.parametrize("slip", [0.0, 0.3])
 def test_the_transition_matrix_equals_the_one_made_by_hand(name: str, slip: float) -> None:
-    layout = SHIPPED_LAYOUTS[name]()
+    layout = make_world(name).layout
     policy = random_policy(layout.num_cells)
     matrix = GridWorld(layout, slip=slip, policy=policy).transition_matrix().toarray()
     by_hand = transition_matrix_by_hand(layout.to_text(), policy, slip)
@@ -159,11 +159,11 @@ def test_an_unknown_observation_mode_offers_the_nearest() -> None:
 def test_xy_is_row_and_column_over_the_size_of_the_canvas_less_a_half() -> None:
     world = GridWorld(Layout.from_text("XXXXXXXX\nX   X  X\nXXXXXX X\nXXXXXXXX"))
     expected = [[1, 1], [1, 2], [1, 3], [1, 5], [1, 6], [2, 6]]
-    np.testing.assert_allclose(world.observations(), np.array(expected) / [4, 8] - 0.5, atol=1e-7)
+    np.testing.assert_allclose(world.table(), np.array(expected) / [4, 8] - 0.5, atol=1e-7)
 
 
 def test_one_hot_has_a_one_at_the_state() -> None:
-    observations = GridWorld(room(2, 3), observation="one_hot").observations()
+    observations = GridWorld(room(2, 3), observation="one_hot").table()
     np.testing.assert_array_equal(observations, np.eye(6, dtype=np.float32))
 
 
@@ -221,15 +221,15 @@ def test_observations_differ_between_states_and_have_the_stated_shape(name: str,
 def test_a_table_of_observations_equals_its_rows_one_by_one(mode: str) -> None:
     world = make_world("GridMaze-7", observation=mode)
     rows = np.concatenate([world.observe(state) for state in range(world.num_states)])
-    np.testing.assert_array_equal(world.observations(), rows)
+    np.testing.assert_array_equal(world.table(), rows)
 
 
 def test_a_table_larger_than_memory_is_refused_before_it_is_made() -> None:
     world = GridWorld(room(1000, 1000), observation="one_hot")
     with pytest.raises(LapwingError, match=r"3725\.3 GiB; use observation='xy'"):
-        world.observations()
+        world.table()
     with pytest.raises(LapwingError, match="GiB"):
-        world.with_options(observation="pixels").observations()
+        world.with_options(observation="pixels").table()
     assert world.observe([7]).shape == (1, 1_000_000)
 
 

@@ -30,9 +30,9 @@ with redirect_stderr(io.StringIO()), atheris.instrument_imports(include=["lapwin
     import lapwing as lw
     from lapwing.data.trajectories import Trajectories
     from lapwing.definitions import parse_definition
-    from lapwing.environments.descriptions import world_from_description
+    from lapwing.environments import world_from_description
     from lapwing.environments.layouts import Layout
-    from lapwing.environments.registry import make_layout
+    from lapwing.environments.registry import make_world
     from lapwing.errors import LapwingError
     from lapwing.report.sources import read_run
     from lapwing.storage.reading import read_array
@@ -106,7 +106,7 @@ def configure(content: Any) -> None:
 TARGETS: dict[str, Callable[[Path], Target]] = {
     "layout": text_target(Layout.from_text),
     "layout file": file_target("own.txt", Layout.from_file),
-    "world name": text_target(lambda name: make_layout(name) if _is_small(name) else None),
+    "world name": text_target(lambda name: make_world(name).layout if _is_small(name) else None),
     "definition": text_target(parse_definition),
     "description": json_target(world_from_description),
     "config": json_target(configure),

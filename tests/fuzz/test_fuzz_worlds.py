@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 from odd_values import CHEAP, THOUSAND, json_documents, odd_things, result_or_error
 
 from lapwing.definitions import Definition, as_definition, geometric, parse_definition, successor, truncated
+from lapwing.environments import world_from_description
 from lapwing.environments.box import BoxWorld
-from lapwing.environments.descriptions import describe_world, world_from_description
 from lapwing.environments.grid import GridWorld
-from lapwing.environments.layouts import Layout
-from lapwing.environments.registry import make_layout, world_names
-from lapwing.environments.rules import perfect_maze, room, rooms, symmetric_rooms
+from lapwing.environments.layouts import Layout, perfect_maze, room, rooms, symmetric_rooms
+from lapwing.environments.registry import make_world, world_names
 from lapwing.errors import LapwingError
 
 # Mostly what a layout may hold, so that some of it is one, with what editors and copying add.
@@ -76,7 +75,7 @@ rules = st.builds(
     | st.sampled_from(["x" * 10**5, "\0", "../x.txt", "a\0.txt", "/.txt", "~", "\udcff.txt"])
 )
 def test_any_name_is_refused_or_makes_a_world(name: str) -> None:
-    found = result_or_error(lambda: make_layout(name))
+    found = result_or_error(lambda: make_world(name).layout)
     if isinstance(found, Layout):
         assert found.num_components == 1
         check_layout(found)
@@ -97,7 +96,7 @@ def test_any_arguments_of_a_rule_are_refused_or_make_a_connected_layout(
 def test_any_options_of_a_grid_are_refused_or_make_a_world(
     observation: object, slip: object, policy: object, states: object
 ) -> None:
-    layout = make_layout("GridMaze-7")
+    layout = make_world("GridMaze-7").layout
     for options in ({"observation": observation}, {"slip": slip}, {"policy": policy}):
         found = result_or_error(lambda options=options: GridWorld(layout, **options))
         if isinstance(found, GridWorld):
@@ -113,7 +112,7 @@ def test_any_box_is_refused_or_has_modes_in_order(sides: object, step: object, c
         box = result_or_error(make)
         if isinstance(box, LapwingError) or box.dimension > 4:
             continue
-        found = result_or_error(lambda box=box: box.exact_modes(count))
+        found = result_or_error(lambda box=box: box.closed_form(count))
         if not isinstance(found, LapwingError):
             assert (np.diff(found.mu) <= 1e-11).all()
             assert np.isfinite(found.mu).all()
@@ -174,8 +173,8 @@ descriptions = st.fixed_dictionaries(
 def test_any_description_is_refused_or_is_a_world_that_describes_itself(description: object) -> None:
     found = result_or_error(lambda: world_from_description(description))
     if isinstance(found, (GridWorld, BoxWorld)):
-        plain = json.loads(json.dumps(describe_world(found), allow_nan=False))
-        assert describe_world(world_from_description(plain)) == plain
+        plain = json.loads(json.dumps(found.describe(), allow_nan=False))
+        assert world_from_description(plain).describe() == plain
 
 
 @settings(max_examples=200)

@@ -29,7 +29,7 @@ SMALL: dict[str, Any] = {"dim": 3, "hidden": (8,), "steps": 40, "log_every": 20,
 
 def make(out: Path) -> None:
     """Write every folder, and what is in it as plain numbers."""
-    walls = lw.make_world("GridMaze-7").observations()  # type: ignore[union-attr]
+    walls = lw.make_world("GridMaze-7").table()  # type: ignore[union-attr]
     inside = np.array([[-0.4, 0.3], [0.0, 0.1], [0.25, -0.5]], dtype=np.float32)
     data = lw.collect("GridMaze-7", steps=400, seed=0, episode_length=20)
     truth = lw.solve("GridMaze-7", 3)

@@ -165,7 +165,7 @@ def test_the_rayleigh_quotients_of_a_boxs_cosines_are_its_eigenvalues_within_noi
 
 @pytest.mark.parametrize("kind", ["polynomials", "cosines"])
 def test_ritz_on_a_boxs_experience_reproduces_its_eigenvalues(box_experience: Trajectories, kind: str) -> None:
-    modes = BoxWorld((1.0, 0.8), 0.1).exact_modes(20).modes
+    modes = BoxWorld((1.0, 0.8), 0.1).closed_form(20).modes
     functions = monomials(6) if kind == "polynomials" else lambda xy: box_eigenfunctions(modes, xy)
     found = rayleigh_ritz(functions, box_experience)
     truth = solve("Box-2", 6)

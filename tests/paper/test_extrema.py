@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lapwing.environments.layouts import Layout
-from lapwing.environments.rules import room, symmetric_rooms
+from lapwing.environments.layouts import Layout, room, symmetric_rooms
 from lapwing.errors import LapwingError
 from lapwing.solving import solve
 from lapwing_paper.extrema import Extrema, local_extrema

@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 
 import lapwing as lw
 from lapwing.environments.grid import GridWorld
-from lapwing.plots.fields import RESOLUTION
+from lapwing.environments.world import FIELD_CELLS
 from lapwing.plots.figures import save_figure
 from lapwing_paper.engine.pictures import Bars, Curves, Field, Line, Picture
 from lapwing_paper.figures import MARK, PALE, SOLID, draw_panel, picture_figure
@@ -221,9 +221,9 @@ def test_a_field_of_zeros_is_white_and_not_an_error() -> None:
 
 def test_a_field_on_a_box_is_a_heat_map() -> None:
     world = lw.make_world("Box-2")
-    values = np.linspace(-1.0, 1.0, RESOLUTION**2)
+    values = np.linspace(-1.0, 1.0, FIELD_CELLS**2)
     ax = drawn(picture_figure(picture(Field("box", world, values)))).axes[0]
-    np.testing.assert_array_equal(ax.images[-1].get_array(), values.reshape(RESOLUTION, RESOLUTION))
+    np.testing.assert_array_equal(ax.images[-1].get_array(), values.reshape(FIELD_CELLS, FIELD_CELLS))
 
 
 def test_any_panel_is_drawn_on_axes_of_ones_own() -> None:

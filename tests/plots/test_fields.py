@@ -6,8 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import lapwing as lw
+from lapwing.environments.world import FIELD_CELLS
 from lapwing.plots import draw_field, draw_world, field_values
-from lapwing.plots.fields import RESOLUTION, UNKNOWN, WALL, field_points
+from lapwing.plots.fields import UNKNOWN, WALL
 
 # Four rows and six columns of tiles, and not symmetric in any way.
 HOOK = lw.Layout.from_text("XXXXXX\nX...XX\nX.XXXX\nXXXXXX", name="hook")
@@ -50,10 +51,10 @@ def test_the_colours_are_centred_at_zero(ax: Axes, values: list[float], limit: f
 
 def test_the_first_axis_of_a_box_runs_downwards_and_the_second_across(ax: Axes) -> None:
     world = lw.BoxWorld((2.0, 1.0), 0.1)
-    points = field_points(world)
+    points = world.field_points()
     image = draw_field(ax, world, points[:, 0])
     raster = np.asarray(image.get_array())
-    assert raster.shape == (RESOLUTION, RESOLUTION)
+    assert raster.shape == (FIELD_CELLS, FIELD_CELLS)
     assert (np.diff(raster[:, 0]) > 0).all()
     np.testing.assert_array_equal(raster[0], raster[0, 0])
     left, right, bottom, top = image.get_extent()
@@ -63,21 +64,21 @@ def test_the_first_axis_of_a_box_runs_downwards_and_the_second_across(ax: Axes) 
 
 def test_a_box_of_one_dimension_is_a_strip(ax: Axes) -> None:
     world = lw.BoxWorld((1.0,), 0.1)
-    values = field_values(lw.solve(world, dim=2), field_points(world))[:, 1]
+    values = field_values(lw.solve(world, dim=2), world.field_points())[:, 1]
     raster = np.asarray(draw_field(ax, world, values).get_array())
-    assert raster.shape == (RESOLUTION, 1)
+    assert raster.shape == (FIELD_CELLS, 1)
     # cos(pi x) falls from one end to the other.
     assert (np.diff(raster[:, 0]) < 0).all()
 
 
 def test_values_on_a_grid_are_the_eigenvectors_state_by_state() -> None:
     model = lw.solve(WORLD, dim=3)
-    np.testing.assert_array_equal(field_values(model, field_points(WORLD)), model.transform(field_points(WORLD)))
+    np.testing.assert_array_equal(field_values(model, WORLD.field_points()), model.transform(WORLD.field_points()))
 
 
 def test_states_that_are_not_in_the_data_have_no_value() -> None:
     world = lw.make_world("GridMaze-9")
-    points = field_points(world)
+    points = world.field_points()
     values = field_values(lw.solve(lw.from_arrays([points[[0, 1, 0]]]), dim=2), points)
     assert values.shape == (13, 2)
     assert np.isfinite(values[:2]).all()

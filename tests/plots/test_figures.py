@@ -51,7 +51,7 @@ def test_chosen_components_are_drawn_in_that_order_with_their_own_values(room: A
     assert first.get_xlabel().startswith(r"$\lambda_{4}$")
     world = lw.make_world("GridRoom-1")
     cells = np.asarray(first.images[-1].get_array())[world.layout.free]
-    np.testing.assert_allclose(cells, room.transform(world.observations())[:, 3])
+    np.testing.assert_allclose(cells, room.transform(world.table())[:, 3])
     assert second.get_xlabel().startswith(r"$\lambda_{2}$")
 
 

@@ -155,7 +155,7 @@ def test_a_click_on_a_state_changes_the_distance_map(
         assert now != was
         # The layout has a wall around it: state 0 is row 1, column 1.
         assert now[1][1] == 0
-    values = lw.load(learned).transform(lw.make_world("GridRoomSym-4").observations())  # type: ignore[union-attr]
+    values = lw.load(learned).transform(lw.make_world("GridRoomSym-4").table())  # type: ignore[union-attr]
     expected = np.linalg.norm(values - values[0], axis=1)
     now_plain = [value for row in page.drawn(distances("plain")) for value in row if value is not None]
     np.testing.assert_allclose(now_plain, expected, rtol=1e-4, atol=1e-5)
@@ -195,7 +195,7 @@ def test_true_steps_and_rank_correlations_are_right(
     shown = [value for row in page.drawn(distances("steps")) for value in row if value is not None]
     assert shown == steps.tolist()
     model = lw.load(solved)
-    values, slow = model.transform(world.observations()), model.eigenvalues_in("one_step")
+    values, slow = model.transform(world.table()), model.eigenvalues_in("one_step")
     others = np.arange(world.num_states) != 7
     for source, scaled in (("plain", values), ("scaled", values[:, 1:] / np.sqrt(slow[1:]))):
         expected = spearmanr(np.linalg.norm(scaled - scaled[7], axis=1)[others], steps[others]).statistic

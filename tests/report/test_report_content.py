@@ -15,7 +15,6 @@ from lapwing.definitions import one_step
 from lapwing.errors import LapwingError
 from lapwing.report.charts import curve_figures
 from lapwing.report.content import RunContent, content_of
-from lapwing.report.places import box_raster
 from lapwing.report.run_folder import write_run
 from lapwing.report.sources import read_run, read_runs
 from lapwing.report.spectrum import dual_reading
@@ -68,7 +67,7 @@ def test_exact_eigenvalues_are_solved_from_the_world_in_the_file(content: RunCon
 def test_values_are_those_of_the_model_to_seven_digits(content: RunContent, learned: Path) -> None:
     world = lw.make_world("GridRoomSym-4")
     assert isinstance(world, lw.GridWorld)
-    values = lw.load(learned).transform(world.observations())
+    values = lw.load(learned).transform(world.table())
     np.testing.assert_allclose(np.array(content.arrays["values"]).T, values, rtol=1e-6, atol=1e-12)
     rows, columns = np.divmod(content.arrays["cells"], content.arrays["columns"])
     assert world.layout.free[rows, columns].all()
@@ -118,9 +117,9 @@ def test_a_box_is_evaluated_on_a_raster(box: Path) -> None:
     world = lw.make_world("Box-2")
     assert isinstance(world, lw.BoxWorld)
     assert (found.arrays["kind"], found.arrays["rows"], found.arrays["columns"]) == ("box", 40, 40)
-    expected = lw.solve("Box-2", 5).transform(box_raster(world))
+    expected = lw.solve("Box-2", 5).transform(world.field_points(40))
     np.testing.assert_allclose(np.array(found.arrays["values"]).T, expected, rtol=1e-6, atol=1e-9)
-    assert found.arrays["reach"] == [40 * world.step / side for side in world.sides]
+    assert found.arrays["reach"] == [40 * world.max_step / side for side in world.sides]
     assert found.arrays["exact"] is None
 
 

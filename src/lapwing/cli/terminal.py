@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from lapwing.environments.layouts import Layout
+    from lapwing.environments import World
 
 # Where nobody knows the reader's window.
 WIDTH_OF_TABLES = 200
@@ -168,17 +168,23 @@ def spinner(label: str) -> Iterator[Callable[[str], None]]:
         yield lambda stage: status.update(Text(harmless(f"{label}: {stage}")))
 
 
-def small_picture(layout: "Layout", width: int = 64) -> str:
-    """A layout in half-block characters, two rows of cells per line; large ones are thinned to fit.
+def small_picture(world: "World", width: int = 64) -> str:
+    """A world's walls in half-block characters, two rows of cells per line; large ones are thinned to fit.
 
     Example:
-        >>> from lapwing.environments.layouts import Layout
-        >>> print(small_picture(Layout.from_text("XXX\\nX X\\nXXX")))
+        >>> from lapwing.environments import Layout, make_world
+        >>> print(small_picture(make_world(Layout.from_text("XXX\\nX X\\nXXX"))))
         █▀█
         ▀▀▀
     """
-    step = -(-max(layout.shape) // width)
-    walls = ~layout.free[::step, ::step]
+    import numpy as np
+
+    points = world.field_points()
+    if points is None or world.num_states is None:
+        return ""
+    walls = np.ma.getmaskarray(world.field_image(np.zeros(len(points))))
+    step = -(-max(walls.shape) // width)
+    walls = walls[::step, ::step]
     lines = []
     for row in range(0, walls.shape[0], 2):
         lower = walls[row + 1] if row + 1 < walls.shape[0] else [False] * walls.shape[1]

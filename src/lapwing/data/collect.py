@@ -13,11 +13,8 @@ from lapwing.data.builder import TrajectoryBuilder
 from lapwing.data.from_gymnasium import collect_gymnasium
 from lapwing.data.trajectories import Trajectories
 from lapwing.data.vectorised import EpisodeLength, Policy, Progress, collect_own_world, draw_lengths
-from lapwing.environments.box import BoxWorld
-from lapwing.environments.descriptions import describe_world
-from lapwing.environments.grid import GridWorld, ObservationMode
-from lapwing.environments.layouts import Layout
-from lapwing.environments.registry import World, make_world
+from lapwing.environments import Layout, World, make_world
+from lapwing.environments.grid import ObservationMode
 from lapwing.errors import LapwingError
 
 MAX_STEPS = 2**31 - 1
@@ -74,13 +71,15 @@ def collect(
     world = _prepared_world(source, observation, slip, layouts, policy)
     length = DEFAULT_EPISODE_LENGTH if episode_length is None else episode_length
     lengths = draw_lengths(steps, length, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,))))
-    table = world.observations() if isinstance(world, GridWorld) else None
-    metadata = {"world": describe_world(world), "steps": steps, "seed": seed}
+    table = world.table()
+    metadata = {"world": world.describe(), "steps": steps, "seed": seed}
     metadata["episode_length"] = length if isinstance(length, int) else list(length)
-    table_policy = isinstance(world, GridWorld) and world.policy is not None
+    table_policy = getattr(world, "policy", None) is not None
     metadata["policy"] = "callable" if callable(policy) else "table" if table_policy else "uniform"
     with TrajectoryBuilder(out, table=table, tabulate=False) as builder:
-        collect_own_world(world, builder, lengths, seed, policy if callable(policy) else None, progress)
+        collect_own_world(
+            world, builder, lengths, seed, policy if callable(policy) else None, progress, table is not None
+        )
         return builder.finish(metadata)
 
 
@@ -102,10 +101,8 @@ def _prepared_world(
     policy: Policy | ArrayLike | None,
 ) -> World:
     if isinstance(source, (str, Layout)):
-        options = {"observation": observation, "slip": slip}
-        given = {name: value for name, value in options.items() if value is not None}
-        world = make_world(source, **given, layouts=layouts)  # type: ignore[arg-type]
-    elif isinstance(source, (GridWorld, BoxWorld)):
+        world = make_world(source, layouts=layouts)
+    elif isinstance(source, World):
         world = source
     else:
         raise LapwingError(
@@ -114,14 +111,7 @@ def _prepared_world(
         )
     changes: dict[str, Any] = {"observation": observation, "slip": slip}
     changes["policy"] = None if callable(policy) else policy
-    changes = {name: value for name, value in changes.items() if value is not None}
-    if isinstance(world, BoxWorld):
-        if changes.get("observation", "xy") != "xy" or changes.get("slip") or "policy" in changes:
-            raise LapwingError(
-                f"{world.name} is a continuous box: no slip, no policy table, and xy its only observation"
-            )
-        return world
-    return world.with_options(**changes) if changes else world
+    return world.with_options(**{name: value for name, value in changes.items() if value is not None})
 
 
 def _collect_environment(

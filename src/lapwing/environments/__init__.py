@@ -1,1 +1,41 @@
-"""Worlds: grids from rules or text layouts, a continuous box, and their Gymnasium environments."""
+"""Worlds: grids from rules or text layouts, a continuous box, and their names. Gymnasium is loaded on demand only."""
+
+from lapwing.environments.box import BoxWorld, box_eigenfunctions
+from lapwing.environments.grid import FLOOR_COLOUR, MOVE_NAMES, MOVES, WALL_COLOUR, GridWorld
+from lapwing.environments.layouts import Layout, corridors, perfect_maze, room, rooms, symmetric_rooms
+from lapwing.environments.registry import (
+    LAYOUTS_VARIABLE,
+    WORLDS,
+    layout_files,
+    make_world,
+    register_world,
+    world_from_description,
+    world_names,
+)
+from lapwing.environments.world import AGENT_COLOUR, ClosedForm, World
+
+__all__ = [
+    "AGENT_COLOUR",
+    "FLOOR_COLOUR",
+    "LAYOUTS_VARIABLE",
+    "MOVES",
+    "MOVE_NAMES",
+    "WALL_COLOUR",
+    "WORLDS",
+    "BoxWorld",
+    "ClosedForm",
+    "GridWorld",
+    "Layout",
+    "World",
+    "box_eigenfunctions",
+    "corridors",
+    "layout_files",
+    "make_world",
+    "perfect_maze",
+    "register_world",
+    "room",
+    "rooms",
+    "symmetric_rooms",
+    "world_from_description",
+    "world_names",
+]

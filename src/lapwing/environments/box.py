@@ -1,14 +1,16 @@
 """A continuous world with a known answer: a reflecting random walk in a box (paper, Appendix "Abstract setting")."""
 
 import heapq
-from dataclasses import dataclass
-from typing import NamedTuple
+import math
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lapwing.checks import as_real, as_reals, as_whole, shown
-from lapwing.errors import LapwingError
+from lapwing.environments.world import AGENT_COLOUR, FIELD_CELLS, ClosedForm, World
+from lapwing.errors import ArgumentError, LapwingError
 
 # Above this mode number the search gives up: only steps absurdly short or long beside the box get there.
 _MAX_MODE = 1 << 20
@@ -23,24 +25,18 @@ _SMALLEST_PRODUCT = 1e-6
 _MOST_EQUAL = 40_000
 
 
-class BoxModes(NamedTuple):
-    """Closed-form eigenpairs: mode numbers (d, dimension) and one-step eigenvalues mu (d,), largest first."""
-
-    modes: NDArray[np.int64]
-    mu: NDArray[np.float64]
-
-
 @dataclass(frozen=True)
-class BoxWorld:
-    """A point in a box takes steps uniform in [-step, step] along each axis and is reflected at the walls.
+class BoxWorld(World):
+    """A point in a box takes steps uniform in [-max_step, max_step] along each axis and is reflected at the walls.
 
     The walk is reversible with respect to the uniform density, and folding the line into the box maps cosines to
     cosines: the eigenfunctions are products of ``cos(pi k_i x_i / side_i)`` with eigenvalue the product of
-    ``sinc(k_i step / side_i)``.
+    ``sinc(k_i max_step / side_i)``.
 
     Args:
         sides: length of the box along each axis; as many as there are dimensions.
-        step: the largest step along one axis.
+        max_step: the largest step along one axis.
+        name: for tables and files.
 
     Example:
         >>> BoxWorld((1.0, 1.0)).dimension
@@ -48,23 +44,28 @@ class BoxWorld:
     """
 
     sides: tuple[float, ...] = (1.0, 1.0)
-    step: float = 0.1
+    max_step: float = 0.1
     name: str = "Box"
+    observation_shape: tuple[int, ...] = field(init=False)
+    actions: tuple[int, ...] = field(init=False)
+    observation_bounds: tuple[float, float] = field(init=False, default=(-0.5, 0.5))
 
     def __post_init__(self) -> None:
         """Refuse an empty or flat box and a walk that never moves."""
-        sides, step = as_reals(self.sides), as_real(self.step)
+        sides, step = as_reals(self.sides), as_real(self.max_step)
         if sides is None or sides.ndim > 1 or not sides.size or not (np.isfinite(sides) & (sides > 0)).all():
             raise LapwingError(f"a box needs at least one side, each positive and finite, got {shown(self.sides)}")
         if sides.size > MAX_DIMENSION:
             raise LapwingError(f"a box has at most {MAX_DIMENSION} sides, got {sides.size}")
         if step is None or not (np.isfinite(step) and step > 0):
-            raise LapwingError(f"the step of a box walk must be positive and finite, got {shown(self.step)}")
+            raise LapwingError(f"the step of a box walk must be positive and finite, got {shown(self.max_step)}")
         with np.errstate(over="ignore"):
             if not np.isfinite(step / sides).all():
                 raise LapwingError(f"a step of {step:g} is beyond all measure in a box of sides {shown(self.sides)}")
         object.__setattr__(self, "sides", tuple(np.atleast_1d(sides).tolist()))
-        object.__setattr__(self, "step", step)
+        object.__setattr__(self, "max_step", step)
+        object.__setattr__(self, "observation_shape", (self.dimension,))
+        object.__setattr__(self, "actions", (self.dimension,))
 
     @property
     def dimension(self) -> int:
@@ -77,19 +78,84 @@ class BoxWorld:
         folded = np.mod(points, 2.0 * sides)
         return np.minimum(folded, 2.0 * sides - folded)
 
-    def advance(self, points: NDArray[np.float64], actions: ArrayLike) -> NDArray[np.float64]:
-        """One step: ``actions`` in [-1, 1] are scaled by ``step``, added and reflected."""
-        return self.reflect(points + self.step * np.asarray(actions, dtype=np.float64))
-
-    def uniform_points(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    def reset(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """(count, dimension) points uniform in the box: its stationary distribution."""
         return rng.random((count, self.dimension)) * np.array(self.sides)
 
-    def observe(self, points: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Coordinates scaled to [-0.5, 0.5] along each axis."""
-        return (points / np.array(self.sides) - 0.5).astype(np.float32)
+    def step(
+        self, states: NDArray[Any], actions: ArrayLike | None, rng: np.random.Generator
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """One step: ``actions``, cut to [-1, 1], are scaled by ``max_step``, added and reflected."""
+        if actions is None:
+            made = rng.uniform(-1.0, 1.0, states.shape)
+        else:
+            given = as_reals(actions)
+            if given is None or given.shape != states.shape or not np.isfinite(given).all():
+                got = "something else" if given is None else str(given.shape)
+                raise ArgumentError(f"the policy must give finite actions of shape {states.shape}, got {got}")
+            made = np.clip(given, -1.0, 1.0)
+        return self.reflect(states + self.max_step * made), made
 
-    def exact_modes(self, count: int) -> BoxModes:
+    def observe(self, states: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Coordinates scaled to [-0.5, 0.5] along each axis."""
+        return (states / np.array(self.sides) - 0.5).astype(np.float32)
+
+    def describe(self) -> dict[str, Any]:
+        """Sides, largest step and name, as JSON types."""
+        return {"kind": "box", "name": self.name, "sides": list(self.sides), "step": self.max_step}
+
+    def summary(self) -> dict[str, Any]:
+        """What ``lapwing worlds`` lists."""
+        return {
+            "size": " x ".join(f"{side:g}" for side in self.sides),
+            "states": None,
+            "parts": 1,
+            "description": "continuous box, reflecting walk, closed form",
+            "axes": self.dimension,
+        }
+
+    def with_options(self, **options: Any) -> Self:
+        """Itself: a box has no slip and no policy table, and its only observation is ``xy``."""
+        if options.get("observation", "xy") != "xy" or options.get("slip") or options.keys() - {"observation", "slip"}:
+            raise ArgumentError(
+                f"{self.name} is a continuous box: no slip, no policy table, and xy its only observation"
+            )
+        return self
+
+    def field_points(self, cells: int = FIELD_CELLS) -> NDArray[np.float32]:
+        """Observations on a raster over the first two axes, the others at a quarter of their side.
+
+        Not in the middle: there every cosine with an odd mode number vanishes.
+        """
+        ticks = (np.arange(cells) + 0.5) / cells - 0.5
+        axes = [ticks] * min(self.dimension, 2) + [np.array([-0.25])] * max(self.dimension - 2, 0)
+        mesh = np.meshgrid(*axes, indexing="ij")
+        return np.stack([coordinate.ravel() for coordinate in mesh], axis=1).astype(np.float32)
+
+    def field_image(self, values: NDArray[np.float64]) -> "np.ma.MaskedArray[Any, Any]":
+        """The raster, first axis downwards."""
+        rows = math.isqrt(len(values)) if self.dimension > 1 else len(values)
+        return np.ma.masked_array(np.reshape(values, (rows, -1)), mask=False)
+
+    def field_extent(self) -> tuple[float, float, float, float]:
+        """The first two sides; a box of one axis is drawn as a narrow strip."""
+        width = self.sides[1] if self.dimension > 1 else 0.15 * self.sides[0]
+        return 0.0, width, self.sides[0], 0.0
+
+    def field_reach(self, cells: int = FIELD_CELLS) -> tuple[float, float]:
+        """``max_step`` in cells, down and across."""
+        down, across = (cells * self.max_step / side for side in (*self.sides, *self.sides)[:2])
+        return down, across
+
+    def render(self, state: Any) -> NDArray[np.uint8]:
+        """A square with a dot at the first two coordinates (the middle where there is one only)."""
+        image = np.full((128, 128, 3), 236, dtype=np.uint8)
+        scaled = np.append(self.observe(state), [0.0])[:2] + 0.5
+        row, column = np.clip((scaled * 127).astype(int), 2, 125)
+        image[row - 2 : row + 3, column - 2 : column + 3] = AGENT_COLOUR
+        return image
+
+    def closed_form(self, count: int) -> ClosedForm:
         """The ``count`` modes with the largest one-step eigenvalues, from the closed form."""
         whole = as_whole(count)
         if whole is None or whole < 1:
@@ -97,9 +163,9 @@ class BoxWorld:
         if whole > MAX_MODES:
             raise LapwingError(f"the number of modes must be at most {MAX_MODES:,}, got {shown(count)}")
         count = whole
-        if count > 1 and all(_is_whole(self.step / side) for side in self.sides):
+        if count > 1 and all(_is_whole(self.max_step / side) for side in self.sides):
             raise LapwingError(
-                f"a step of {self.step:g} forgets everything in a box of sides {self.sides}: all eigenvalues but "
+                f"a step of {self.max_step:g} forgets everything in a box of sides {self.sides}: all eigenvalues but "
                 f"one are zero, so {count} modes cannot be told apart; choose another step"
             )
         highest = 4 * count + 64
@@ -112,13 +178,13 @@ class BoxWorld:
 
     def _too_close(self, count: int) -> LapwingError:
         return LapwingError(
-            f"{count} mode(s) of a box of sides {self.sides} with step {self.step:g} lie too close together, or too "
-            "close to zero, to be told apart; choose a step less short or less long beside the sides, or fewer modes"
+            f"{count} mode(s) of a box of sides {self.sides} with step {self.max_step:g} lie too close together, or "
+            "too close to zero, to be told apart; choose a shorter or a longer step beside the sides, or fewer modes"
         )
 
-    def _largest_modes(self, count: int, highest: int) -> BoxModes | None:
+    def _largest_modes(self, count: int, highest: int) -> ClosedForm | None:
         """Products in order of falling magnitude, positive ones kept; None if modes above ``highest`` could matter."""
-        reaches = [self.step / side for side in self.sides]
+        reaches = [self.max_step / side for side in self.sides]
         axes = [_axis_modes(reach, highest) for reach in reaches]
         if not all(len(numbers) for numbers, _ in axes):
             return None
@@ -150,7 +216,7 @@ class BoxWorld:
                     heapq.heappush(heap, (magnitude * abs(ratio), child))
         # Equal products in the order of their mode numbers, so that the answer does not hang on rounding.
         kept = sorted(kept, key=lambda pair: (-round(pair[0], 12), pair[1]))[:count]
-        return BoxModes(np.array([modes for _, modes in kept]), np.array([value for value, _ in kept]))
+        return ClosedForm(np.array([modes for _, modes in kept]), np.array([value for value, _ in kept]))
 
 
 def box_eigenfunctions(modes: NDArray[np.int64], observations: ArrayLike) -> NDArray[np.float64]:

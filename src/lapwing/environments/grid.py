@@ -1,17 +1,20 @@
 """Grid worlds: one action table from which both the step and the transition matrix come."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import coo_array, csr_array
 
 from lapwing.checks import as_real, as_reals, shown
 from lapwing.environments.layouts import Layout
-from lapwing.errors import LapwingError, did_you_mean
+from lapwing.environments.world import AGENT_COLOUR, FIELD_CELLS, World
+from lapwing.errors import ArgumentError, LapwingError, UnknownNameError, did_you_mean
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 ObservationMode = Literal["xy", "one_hot", "pixels"]
 OBSERVATION_MODES: tuple[str, ...] = get_args(ObservationMode)
@@ -22,13 +25,12 @@ MOVE_NAMES = ("up", "right", "down", "left")
 
 WALL_COLOUR = (40, 44, 52)
 FLOOR_COLOUR = (236, 236, 230)
-AGENT_COLOUR = (214, 64, 48)
 
 MAX_TABLE_BYTES = 2 << 30
 
 
 @dataclass(frozen=True, eq=False)
-class GridWorld:
+class GridWorld(World):
     """A grid of free cells with four moves; a blocked move stays where it is.
 
     Args:
@@ -38,7 +40,7 @@ class GridWorld:
         policy: (states, 4) probabilities of the moves up, right, down, left; None is the uniform policy.
 
     Example:
-        >>> from lapwing.environments.rules import room
+        >>> from lapwing.environments.layouts import room
         >>> world = GridWorld(room(2, 2))
         >>> world.transition_matrix().toarray()[0]     # a corner: two of the four moves are blocked
         array([0.5 , 0.25, 0.25, 0.  ])
@@ -48,6 +50,9 @@ class GridWorld:
     observation: ObservationMode = "xy"
     slip: float = 0.0
     policy: NDArray[np.float64] | None = None
+    name: str = field(init=False)
+    observation_shape: tuple[int, ...] = field(init=False)
+    actions: int = field(init=False, default=len(MOVES))
 
     def __post_init__(self) -> None:
         """Check every option, so that a world which exists is a world which works."""
@@ -55,18 +60,16 @@ class GridWorld:
             raise LapwingError(f"a grid world is made from a layout, got {shown(self.layout)}")
         if not isinstance(self.observation, str) or self.observation not in OBSERVATION_MODES:
             named = shown(self.observation)
-            raise LapwingError(f"unknown observation mode {named}; {did_you_mean(named, OBSERVATION_MODES)}")
+            raise UnknownNameError(f"unknown observation mode {named}; {did_you_mean(named, OBSERVATION_MODES)}")
         slip = as_real(self.slip)
         if slip is None or not 0.0 <= slip <= 1.0:
             raise LapwingError(f"slip is a probability between 0 and 1, got {shown(self.slip)}")
         object.__setattr__(self, "slip", slip)
         if self.policy is not None:
             object.__setattr__(self, "policy", checked_policy(self.policy, self.num_states))
-
-    @property
-    def name(self) -> str:
-        """The layout's name."""
-        return self.layout.name
+        shapes = {"xy": (2,), "one_hot": (self.num_states,), "pixels": (*self.layout.shape, 3)}
+        object.__setattr__(self, "observation_shape", shapes[self.observation])
+        object.__setattr__(self, "name", self.layout.name)
 
     @property
     def num_states(self) -> int:
@@ -88,8 +91,10 @@ class GridWorld:
         policy = np.full((self.num_states, len(MOVES)), 1.0 / len(MOVES)) if self.policy is None else self.policy
         return (1.0 - self.slip) * policy + self.slip / len(MOVES)
 
-    def transition_matrix(self) -> csr_array:
+    def transition_matrix(self) -> "csr_array":
         """(states, states) row-stochastic matrix of the policy, sparse, float64 (paper, Section 2)."""
+        from scipy.sparse import coo_array
+
         count = self.num_states
         rows = np.repeat(np.arange(count), len(MOVES))
         entries = (self.move_probabilities().ravel(), (rows, self.successors.ravel()))
@@ -97,8 +102,8 @@ class GridWorld:
         matrix.eliminate_zeros()
         return matrix
 
-    def observations(self) -> NDArray[Any]:
-        """The table of all observations, one row per state: (states, 2), (states, states) or (states, H, W, 3)."""
+    def table(self) -> NDArray[Any]:
+        """The observations of all states: (states, 2), (states, states) or (states, H, W, 3)."""
         return self.observe(np.arange(self.num_states))
 
     def observe(self, states: ArrayLike) -> NDArray[Any]:
@@ -128,20 +133,99 @@ class GridWorld:
             raise LapwingError(f"states are whole numbers from 0 to {self.num_states - 1}, got {shown(states)}")
         return indices
 
-    @property
-    def observation_shape(self) -> tuple[int, ...]:
-        """Shape of one observation."""
-        shapes = {"xy": (2,), "one_hot": (self.num_states,), "pixels": (*self.layout.shape, 3)}
-        return shapes[self.observation]
-
     @cached_property
     def background(self) -> NDArray[np.uint8]:
         """(rows, columns, 3): the world without the agent, one pixel per tile."""
         return np.where(self.layout.free[..., None], FLOOR_COLOUR, WALL_COLOUR).astype(np.uint8)
 
-    def with_options(self, **changes: Any) -> "GridWorld":
-        """The same layout with other options."""
-        return replace(self, **changes)
+    @property
+    def observation_bounds(self) -> tuple[float, float]:  # type: ignore[override]
+        """Smallest and largest entry of an observation."""
+        return {"xy": (-0.5, 0.5), "one_hot": (0.0, 1.0), "pixels": (0, 255)}[self.observation]
+
+    def reset(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """(count,) states drawn uniformly."""
+        return rng.integers(self.num_states, size=count)
+
+    def step(
+        self, states: NDArray[Any], actions: ArrayLike | None, rng: np.random.Generator
+    ) -> tuple[NDArray[np.int64], NDArray[Any]]:
+        """One move each; None draws moves from the policy, slipping included."""
+        count = len(MOVES)
+        if actions is not None:
+            moves = self._checked_moves(actions, states.shape)
+            if self.slip > 0:
+                slips = rng.random(len(states)) < self.slip
+                if slips.any():
+                    moves = np.where(slips, rng.integers(count, size=len(states)), moves)
+        elif self.policy is None:  # slipping changes nothing when all moves are equally likely
+            moves = rng.integers(count, size=len(states), dtype=np.uint8)
+        else:
+            moves = (rng.random(len(states))[:, None] >= self._thresholds[states]).sum(axis=1)
+        return self._targets[states * count + moves], moves
+
+    @cached_property
+    def _targets(self) -> NDArray[np.int64]:
+        return self.successors.astype(np.int64).ravel()
+
+    @cached_property
+    def _thresholds(self) -> NDArray[np.float64]:
+        return np.cumsum(self.move_probabilities(), axis=1)[:, :-1]
+
+    def _checked_moves(self, actions: ArrayLike, shape: tuple[int, ...]) -> NDArray[Any]:
+        moves = None if as_reals(actions) is None else np.asarray(actions)
+        if moves is None or moves.shape != shape or not np.issubdtype(moves.dtype, np.integer):
+            got = "something else" if moves is None else f"{moves.dtype} {moves.shape}"
+            raise ArgumentError(f"the policy must give {shape[0]} whole numbers, one per observation, got {got}")
+        if ((moves < 0) | (moves >= len(MOVES))).any():
+            raise ArgumentError(f"the policy gave a move outside 0 to {len(MOVES) - 1} ({', '.join(MOVE_NAMES)})")
+        return moves
+
+    def describe(self) -> dict[str, Any]:
+        """Layout, observation mode, slip and policy, as JSON types."""
+        return {
+            "kind": "grid",
+            "name": self.name,
+            "layout": self.layout.to_text(),
+            "observation": self.observation,
+            "slip": self.slip,
+            "policy": None if self.policy is None else self.policy.tolist(),
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """What ``lapwing worlds`` lists."""
+        rows, columns = self.layout.shape
+        return {
+            "size": f"{rows} x {columns}",
+            "states": self.num_states,
+            "parts": self.layout.num_components,
+            "description": self.layout.description,
+        }
+
+    def with_options(self, **options: Any) -> Self:
+        """The same layout with another ``observation``, ``slip`` or ``policy``."""
+        return replace(self, **options) if options else self
+
+    def field_points(self, cells: int = FIELD_CELLS) -> NDArray[Any]:
+        """The observations of all states."""
+        return self.table()
+
+    def field_image(self, values: NDArray[np.float64]) -> "np.ma.MaskedArray[Any, Any]":
+        """One pixel per tile, masked at walls."""
+        image = np.full(self.layout.shape, np.nan)
+        image[self.layout.free] = values
+        return np.ma.masked_array(image, mask=~self.layout.free)
+
+    def field_extent(self) -> tuple[float, float, float, float]:
+        """Pixel (row, column) is centred at its own numbers, as matplotlib has it."""
+        rows, columns = self.layout.shape
+        return -0.5, columns - 0.5, rows - 0.5, -0.5
+
+    def render(self, state: Any) -> NDArray[np.uint8]:
+        """The world with the agent, enlarged to at least 256 pixels along its longer side."""
+        image = self.with_options(observation="pixels").observe([state])[0]
+        scale = max(1, -(-256 // max(image.shape[:2])))
+        return np.asarray(image.repeat(scale, axis=0).repeat(scale, axis=1))
 
 
 def checked_policy(policy: ArrayLike | Sequence[Sequence[float]], num_states: int) -> NDArray[np.float64]:

@@ -1,14 +1,14 @@
-"""Layouts: which cells of a rectangle are free. From text, and back to text."""
+"""Layouts: which cells of a rectangle are free. Read from text, or made by rule: rooms, corridors, mazes."""
 
+import itertools
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import ndimage
 
-from lapwing.checks import as_path, shown
+from lapwing.checks import as_path, as_whole, shown
 from lapwing.errors import LapwingError
 from lapwing.storage.reading import read_bytes
 
@@ -19,6 +19,9 @@ MAX_TILES = 10_000_000
 """Tiles of a canvas, walls included: about ten times the largest world that is solved in a minute."""
 
 MAX_FILE_BYTES = 4 * MAX_TILES
+
+Edges = NDArray[np.int64]
+"""(edges, 4): row and column of both ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +116,8 @@ class Layout:
     @cached_property
     def num_components(self) -> int:
         """How many separate regions the free cells form; 1 when all is connected."""
+        from scipy import ndimage
+
         return int(ndimage.label(self.free)[1])
 
 
@@ -120,3 +125,153 @@ def require_tiles(label: str, rows: int, columns: int) -> None:
     """Refuse a canvas larger than any that could be worked with, before memory is asked for it."""
     if rows * columns > MAX_TILES:
         raise LapwingError(f"{label} would have more than {MAX_TILES:,} tiles; choose a smaller world")
+
+
+def room(rows: int, columns: int, name: str | None = None) -> Layout:
+    """One empty room of ``rows`` x ``columns`` free cells inside a wall.
+
+    Example:
+        >>> room(5, 6).num_cells
+        30
+    """
+    rows, columns = _checked_sizes(rows=rows, columns=columns)
+    require_tiles("this room", rows + 2, columns + 2)
+    free = np.zeros((rows + 2, columns + 2), dtype=bool)
+    free[1:-1, 1:-1] = True
+    return Layout(name or f"room:{rows}x{columns}", free, f"one empty {rows}x{columns} room")
+
+
+def rooms(
+    room_rows: int,
+    room_columns: int,
+    size: int = 4,
+    seed: int = 0,
+    extra_doors: int = 0,
+    name: str | None = None,
+) -> Layout:
+    """A block of square rooms joined at random by a spanning tree of doors, plus ``extra_doors``.
+
+    Example:
+        >>> rooms(4, 4, size=4).num_cells       # 16 rooms of 16 cells and 15 doors
+        271
+    """
+    room_rows, room_columns, size = _checked_block(room_rows, room_columns, size)
+    rng = _seeded(seed)
+    tree, others = _random_spanning_tree(room_rows, room_columns, rng)
+    doors = as_whole(extra_doors)
+    if doors is None or not 0 <= doors <= len(others):
+        raise LapwingError(f"extra_doors must be between 0 and {len(others)} for these rooms, got {shown(extra_doors)}")
+    free = _block_of_rooms(room_rows, room_columns, size)
+    edges = np.concatenate([tree, others[:doors]])
+    _open_doors(free, edges, size, rng.integers(size, size=len(edges)))
+    label = name or f"rooms:{room_rows}x{room_columns}x{size}:{seed}"
+    return Layout(label, free, f"{room_rows}x{room_columns} rooms of {size}x{size}, random doors")
+
+
+def symmetric_rooms(room_rows: int, room_columns: int, size: int = 5, name: str | None = None) -> Layout:
+    """A block of square rooms with a door in the middle of each shared wall."""
+    room_rows, room_columns, size = _checked_block(room_rows, room_columns, size)
+    free = _block_of_rooms(room_rows, room_columns, size)
+    edges = _grid_edges(room_rows, room_columns)
+    _open_doors(free, edges, size, np.full(len(edges), size // 2))
+    label = name or f"symmetric-rooms:{room_rows}x{room_columns}x{size}"
+    return Layout(label, free, f"{room_rows}x{room_columns} rooms of {size}x{size}, doors in the middle")
+
+
+def perfect_maze(rows: int, columns: int, seed: int = 0, name: str | None = None) -> Layout:
+    """A maze with exactly one path between any two cells: ``rows`` x ``columns`` junctions, corridors between.
+
+    Example:
+        >>> perfect_maze(9, 9).shape            # walls included
+        (19, 19)
+    """
+    rows, columns, _ = _checked_block(rows, columns, 1, ("rows", "columns"))
+    tree, _ = _random_spanning_tree(rows, columns, _seeded(seed))
+    free = _block_of_rooms(rows, columns, 1)
+    _open_doors(free, tree, 1, np.zeros(len(tree), dtype=np.int64))
+    return Layout(name or f"maze:{rows}x{columns}:{seed}", free, f"perfect maze of {rows}x{columns} junctions")
+
+
+def corridors(shape: tuple[int, int], corners: list[list[tuple[int, int]]], name: str, description: str = "") -> Layout:
+    """Straight corridors one cell wide on a walled canvas, each along its list of (row, column) corners."""
+    height, width = _checked_sizes(rows=shape[0], columns=shape[1])
+    require_tiles(f"layout {shown(name)}", height, width)
+    free = np.zeros((height, width), dtype=bool)
+    for path in corners:
+        for (row0, column0), (row1, column1) in itertools.pairwise(path):
+            rows = slice(min(row0, row1), max(row0, row1) + 1)
+            free[rows, min(column0, column1) : max(column0, column1) + 1] = True
+    return Layout(name, free, description)
+
+
+def _checked_sizes(**sizes: int) -> list[int]:
+    """Sizes as plain whole numbers above 0."""
+    checked = []
+    for label, value in sizes.items():
+        whole = as_whole(value)
+        if whole is None or whole < 1:
+            raise LapwingError(f"{label} must be at least 1, got {shown(value)}; give a whole number")
+        checked.append(whole)
+    return checked
+
+
+def _checked_block(
+    rows: int, columns: int, size: int, names: tuple[str, str] = ("room_rows", "room_columns")
+) -> tuple[int, int, int]:
+    """Sizes of a block of rooms that has a canvas of bearable size."""
+    height, width, side = _checked_sizes(**{names[0]: rows, names[1]: columns, "size": size})
+    require_tiles("this block of rooms or junctions", height * (side + 1) + 1, width * (side + 1) + 1)
+    return height, width, side
+
+
+def _seeded(seed: int) -> np.random.Generator:
+    whole = as_whole(seed)
+    if whole is None or whole < 0:
+        raise LapwingError(f"a seed is a whole number of at least 0, got {shown(seed)}")
+    return np.random.default_rng(whole)
+
+
+def _grid_edges(rows: int, columns: int) -> Edges:
+    """Neighbouring pairs of a grid: all horizontal ones, then all vertical ones, row by row."""
+    here = np.moveaxis(np.indices((rows, columns), dtype=np.int64), 0, -1)
+    across = np.concatenate([here[:, :-1], here[:, 1:]], axis=-1)
+    down = np.concatenate([here[:-1], here[1:]], axis=-1)
+    return np.concatenate([across.reshape(-1, 4), down.reshape(-1, 4)])
+
+
+def _random_spanning_tree(rows: int, columns: int, rng: np.random.Generator) -> tuple[Edges, Edges]:
+    """Split a grid's edges into a random spanning tree and the others, these in random order."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import minimum_spanning_tree
+
+    edges = _grid_edges(rows, columns)
+    if not len(edges):
+        return edges, edges
+    # SciPy before 1.17.1 wants indices of 32 bits here.
+    starts, ends = ((edges[:, place] * columns + edges[:, place + 1]).astype(np.int32) for place in (0, 2))
+    # Distinct positive weights make the minimum spanning tree unique, hence the same on every machine.
+    weights = 1.0 + rng.permutation(len(edges))
+    count = rows * columns
+    tree = minimum_spanning_tree(coo_array((weights, (starts, ends)), shape=(count, count)).tocsr())
+    order = np.argsort(weights)
+    chosen = np.zeros(len(edges), dtype=bool)
+    chosen[np.rint(tree.data).astype(np.int64) - 1] = True
+    return edges[order[chosen]], edges[order[~chosen]]
+
+
+def _block_of_rooms(room_rows: int, room_columns: int, size: int) -> NDArray[np.bool_]:
+    pitch = size + 1
+    free = np.ones((room_rows * pitch + 1, room_columns * pitch + 1), dtype=bool)
+    free[::pitch, :] = False
+    free[:, ::pitch] = False
+    return free
+
+
+def _open_doors(free: NDArray[np.bool_], edges: Edges, size: int, offsets: NDArray[np.int64]) -> None:
+    """One free tile in the wall between the two rooms of each edge, ``offset`` tiles along it."""
+    pitch = size + 1
+    row0, column0, row1, column1 = edges.T
+    beside = row0 == row1
+    rows = np.where(beside, row0 * pitch + 1 + offsets, row1 * pitch)
+    columns = np.where(beside, column1 * pitch, column0 * pitch + 1 + offsets)
+    free[rows, columns] = True

@@ -12,9 +12,8 @@ from scipy.sparse.linalg import splu
 from lapwing.checks import as_reals, shown
 from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import Definition
-from lapwing.environments.descriptions import describe_world
-from lapwing.environments.grid import GridWorld
-from lapwing.errors import LapwingError
+from lapwing.environments import World
+from lapwing.errors import DataError, LapwingError
 
 MAX_DENSE_STATES = 6000
 
@@ -73,11 +72,12 @@ class Operator:
         return bool(gap.max() <= tolerance * np.abs(flow.tocsr()).max())
 
 
-def operator_from_world(world: GridWorld, rho: ArrayLike | str | None = None) -> Operator:
-    """The exact operator of a grid world under its policy."""
-    matrix = world.transition_matrix()
-    metadata = {"world": describe_world(world)}
-    return Operator(matrix, _weights(matrix, rho), world.observations(), exact=True, metadata=metadata)
+def operator_from_world(world: World, rho: ArrayLike | str | None = None) -> Operator:
+    """The exact operator of a world under its own policy, if its states can be listed."""
+    matrix, table = world.transition_matrix(), world.table()
+    if matrix is None or table is None:
+        raise DataError(f"{world.name} has no transition matrix; solve() knows its closed form, if it has one")
+    return Operator(matrix, _weights(matrix, rho), table, exact=True, metadata={"world": world.describe()})
 
 
 def operator_from_matrix(

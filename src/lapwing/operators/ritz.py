@@ -36,7 +36,7 @@ def rayleigh_ritz(functions: Functions, data: Trajectories | Operator) -> Ritz:
         data: experience, or an operator.
 
     Example:
-        >>> from lapwing.environments.registry import make_world
+        >>> from lapwing.environments import make_world
         >>> from lapwing.operators.operator import operator_from_world
         >>> operator = operator_from_world(make_world("room:4x4"))
         >>> rayleigh_ritz(lambda xy: np.column_stack([xy, np.ones(len(xy))]), operator).mu.round(2)

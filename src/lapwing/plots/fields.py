@@ -8,8 +8,8 @@ from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
 from lapwing.encoders.lookup import LookupEncoder
-from lapwing.environments.box import BoxWorld
-from lapwing.environments.registry import World
+from lapwing.environments import World
+from lapwing.errors import ArgumentError
 from lapwing.representation import LaplacianRepresentation
 
 # Diverging, white at zero, distinguishable with colour-blindness.
@@ -19,7 +19,6 @@ UNKNOWN = (185 / 255, 180 / 255, 167 / 255)
 FREE = (1.0, 1.0, 1.0)
 # Components have mean square one; a scale of at least this keeps the constant one from being all dark.
 SMALLEST_LIMIT = 2.0
-RESOLUTION = 96
 
 
 def draw_field(ax: Axes, world: World, values: NDArray[Any], limit: float | None = None) -> AxesImage:
@@ -36,8 +35,10 @@ def draw_field(ax: Axes, world: World, values: NDArray[Any], limit: float | None
     """
     _draw_background(ax, world, len(values), UNKNOWN)
     limit = limit or max(float(np.nanmax(np.abs(values), initial=0.0)), SMALLEST_LIMIT)
-    image = field_image(world, values)
-    return ax.imshow(image, cmap=DIVERGING, vmin=-limit, vmax=limit, extent=extent(world), interpolation="nearest")
+    image = world.field_image(values)
+    return ax.imshow(
+        image, cmap=DIVERGING, vmin=-limit, vmax=limit, extent=world.field_extent(), interpolation="nearest"
+    )
 
 
 def draw_world(ax: Axes, world: World) -> AxesImage:
@@ -50,7 +51,10 @@ def draw_world(ax: Axes, world: World) -> AxesImage:
     Returns:
         The image, as ``ax.imshow`` returns it.
     """
-    image = _draw_background(ax, world, len(field_points(world)), FREE)
+    points = world.field_points()
+    if points is None:
+        raise ArgumentError(f"{world.name} has no picture")
+    image = _draw_background(ax, world, len(points), FREE)
     # A world without walls has a border.
     ax.spines[:].set(visible=True, color=WALL, linewidth=2)
     return image
@@ -72,43 +76,16 @@ def field_values(model: LaplacianRepresentation, points: NDArray[Any]) -> NDArra
     return np.where(numbers[:, None] >= 0, model.encoder.values[numbers, : model.dim], np.nan)
 
 
-def field_points(world: World) -> NDArray[Any]:
-    """Observations at which a function is drawn."""
-    if not isinstance(world, BoxWorld):
-        return world.observations()
-    ticks = (np.arange(RESOLUTION) + 0.5) / RESOLUTION - 0.5
-    axes = [ticks] * min(world.dimension, 2) + [np.array([-0.25])] * max(world.dimension - 2, 0)
-    mesh = np.meshgrid(*axes, indexing="ij")
-    return np.stack([coordinate.ravel() for coordinate in mesh], axis=1).astype(np.float32)
-
-
-def field_image(world: World, values: NDArray[Any]) -> NDArray[Any]:
-    """Values at those points as an image; NaN at walls."""
-    if isinstance(world, BoxWorld):
-        return np.asarray(values, dtype=np.float64).reshape(RESOLUTION, RESOLUTION if world.dimension > 1 else 1)
-    image = np.full(world.layout.shape, np.nan)
-    image[world.layout.free] = values
-    return image
-
-
-def extent(world: World) -> tuple[float, float, float, float]:
-    """Left, right, bottom and top of the image."""
-    if isinstance(world, BoxWorld):
-        return (0.0, world.sides[1] if world.dimension > 1 else 0.15 * world.sides[0], world.sides[0], 0.0)
-    rows, columns = world.layout.shape
-    return (-0.5, columns - 0.5, rows - 0.5, -0.5)
-
-
 def proportion(world: World) -> float:
     """Height of a world's picture for a width of one."""
-    left, right, bottom, top = extent(world)
+    left, right, bottom, top = world.field_extent()
     return abs(top - bottom) / abs(right - left)
 
 
 def _draw_background(ax: Axes, world: World, count: int, free: tuple[float, float, float]) -> AxesImage:
-    is_wall = np.isnan(np.ma.filled(field_image(world, np.zeros(count)), np.nan))
+    is_wall = np.ma.getmaskarray(world.field_image(np.zeros(count)))
     ax.set_xticks([])
     ax.set_yticks([])
     ax.spines[:].set_visible(False)
     colours = np.where(is_wall[..., None], WALL, free)
-    return ax.imshow(colours, extent=extent(world), interpolation="nearest")
+    return ax.imshow(colours, extent=world.field_extent(), interpolation="nearest")

@@ -15,11 +15,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from lapwing.checks import shown
-from lapwing.environments.descriptions import world_from_description
-from lapwing.environments.registry import World
+from lapwing.environments import World, world_from_description
 from lapwing.errors import ArgumentError, UnknownNameError, did_you_mean
 from lapwing.operators.clusters import group_degenerate
-from lapwing.plots.fields import draw_field, draw_world, field_points, field_values, proportion
+from lapwing.plots.fields import draw_field, draw_world, field_values, proportion
 from lapwing.representation import LaplacianRepresentation
 from lapwing.storage.files import replaced_file
 from lapwing.storage.records import learning_history, world_name
@@ -306,9 +305,11 @@ def worlds_figure(worlds: Sequence[World], columns: int = 5) -> Figure:
     rows = -(-len(worlds) // columns)
     figure = Figure(figsize=(columns * 2.1, rows * 2.4), layout="constrained")
     for ax, world in zip(figure.subplots(rows, columns, squeeze=False).ravel(), worlds, strict=False):
-        draw_world(ax, world)
-        count = getattr(world, "num_states", None)
-        kind = "continuous" if count is None else f"{count:,} states"
+        if world.field_points() is None:
+            ax.axis("off")
+        else:
+            draw_world(ax, world)
+        kind = "continuous" if world.num_states is None else f"{world.num_states:,} states"
         ax.set_title(f"{label(world.name)}\n{kind}", fontsize=9)
     for ax in figure.axes[len(worlds) :]:
         ax.set_visible(False)
@@ -318,7 +319,7 @@ def worlds_figure(worlds: Sequence[World], columns: int = 5) -> Figure:
 def world_of(model: LaplacianRepresentation) -> World:
     """The world that a representation's metadata describe; an ArgumentError where there is none to draw."""
     world = world_from_description(model.metadata.get("world"))
-    if world is None:
+    if world is None or world.field_points() is None:
         raise ArgumentError("this representation has no world with a picture, so it cannot be drawn as a map")
     return world
 
@@ -342,7 +343,7 @@ def _eigenvectors(models: Models, components: list[int] | None, width: float, st
     figure.get_layout_engine().set(w_pad=0.02, h_pad=0.02)  # type: ignore[union-attr, call-arg]
     axes = figure.subplots(rows, columns, squeeze=False, height_ratios=heights)
     for row, ((name, model), world) in enumerate(zip(models.items(), worlds, strict=True)):
-        values, line = field_values(model, field_points(world)), axes[row] if several else axes.ravel()
+        values, line = field_values(model, np.asarray(world.field_points())), axes[row] if several else axes.ravel()
         repeats = _repeats(model) if style.titles else [""] * model.dim
         for ax, number in zip(line, chosen, strict=False):
             draw_field(ax, world, values[:, number - 1])

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from lapwing.checks import shown
 from lapwing.diagnostics.certificate import DEGENERATE, NOT_CONVERGED, TOO_FEW_DATA, TRUSTED
-from lapwing.environments.descriptions import world_from_description
+from lapwing.environments import world_from_description
 from lapwing.errors import ArgumentError, LapwingError, UnknownNameError, did_you_mean
 from lapwing.plots.figures import What, representation_figure
 from lapwing.representation import LaplacianRepresentation
@@ -124,7 +124,8 @@ def _chip_style(verdict: str) -> str:
 
 def _image(model: LaplacianRepresentation, name: str) -> str:
     """The first components as an inline PNG; nothing where the world has no picture."""
-    if world_from_description(model.metadata.get("world")) is None:
+    world = world_from_description(model.metadata.get("world"))
+    if world is None or world.field_points() is None:
         return ""
     count = min(model.dim, SHOWN_PICTURES)
     png = representation_figure({name: model}, "eigenvectors", range(1, count + 1))._repr_png_()

@@ -7,9 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.encoders.lookup import LookupEncoder
-from lapwing.environments.box import BoxWorld
-from lapwing.environments.descriptions import world_from_description
-from lapwing.environments.registry import World
+from lapwing.environments import World, world_from_description
 from lapwing.errors import LapwingError
 from lapwing.report.sources import Run
 from lapwing.representation import LaplacianRepresentation
@@ -43,25 +41,27 @@ class Places:
         found: dict[str, Any] = {"kind": self.kind, "count": len(self.points)}
         if self.shape is not None and self.cells is not None:
             found |= {"rows": self.shape[0], "columns": self.shape[1], "cells": self.cells.tolist()}
-        if isinstance(self.world, BoxWorld):
+        if self.kind == "box" and self.world is not None:
             # A step goes along both axes at once, along each by at most this many cells.
-            down, across = [BOX_CELLS * self.world.step / side for side in (*self.world.sides, *self.world.sides)][:2]
-            found["reach"] = [down, across]
+            found["reach"] = list(self.world.field_reach(BOX_CELLS) or (1.0, 1.0))
         return found
 
 
 def places_of(run: Run) -> tuple[Places | None, str | None]:
     """Where to look at a run's components; None and the reason in words where there is nothing to look at."""
     world = world_from_description(run.model.metadata.get("world"))
-    if isinstance(world, BoxWorld):
-        shape = (BOX_CELLS if world.dimension > 1 else 1, BOX_CELLS)
-        return Places("box", box_raster(world), world, shape, np.arange(shape[0] * shape[1])), _slice_note(world)
-    if world is not None:
-        if world.num_states > MAX_PLACES:
-            return None, f"{world.num_states:,} states are too many for a page: at most {MAX_PLACES:,} are drawn."
-        rows, columns = world.layout.cells.T
-        width = world.layout.shape[1]
-        return Places("grid", world.observations(), world, world.layout.shape, rows * width + columns), None
+    if world is not None and (world.num_states or 0) > MAX_PLACES:
+        return None, f"{world.num_states:,} states are too many for a page: at most {MAX_PLACES:,} are drawn."
+    field = None if world is None else world.field_points(BOX_CELLS)
+    if world is not None and field is not None:
+        numbers = world.field_image(np.arange(len(field), dtype=np.float64))
+        if world.num_states is None and numbers.shape[1] == 1:
+            numbers = numbers.T  # a strip lies better on a page than it stands
+        cells = np.empty(len(field), dtype=np.int64)
+        cells[numbers.compressed().astype(np.int64)] = np.flatnonzero(~np.ma.getmaskarray(numbers))
+        kind = "grid" if world.num_states is not None else "box"
+        rows, columns = numbers.shape
+        return Places(kind, field, world, (rows, columns), cells), _slice_note(world)
     if isinstance(run.model.encoder, LookupEncoder):
         points: NDArray[Any] | None = run.model.encoder.observations
     else:
@@ -74,17 +74,6 @@ def places_of(run: Run) -> tuple[Places | None, str | None]:
     if len(points) > MAX_PLACES:
         return None, f"{len(points):,} observations are too many for a page: at most {MAX_PLACES:,} are drawn."
     return Places("table", points), None
-
-
-def box_raster(world: BoxWorld) -> NDArray[np.float32]:
-    """Scaled coordinates of cells over the first two axes, the others in the lower quarter of the box.
-
-    Not in the middle: there every cosine with an odd number vanishes.
-    """
-    ticks = (np.arange(BOX_CELLS) + 0.5) / BOX_CELLS - 0.5
-    axes = [ticks] * min(world.dimension, 2) + [np.array([-0.25])] * max(world.dimension - 2, 0)
-    mesh = np.meshgrid(*axes, indexing="ij")
-    return np.stack([coordinate.ravel() for coordinate in mesh], axis=1).astype(np.float32)
 
 
 def values_at(model: LaplacianRepresentation, points: NDArray[Any]) -> NDArray[np.float64]:
@@ -102,7 +91,8 @@ def values_at(model: LaplacianRepresentation, points: NDArray[Any]) -> NDArray[n
     return values
 
 
-def _slice_note(world: BoxWorld) -> str | None:
-    if world.dimension <= 2:
+def _slice_note(world: World) -> str | None:
+    axes = world.summary().get("axes", 2)
+    if axes <= 2:
         return None
-    return f"Of the box's {world.dimension} axes the first two are drawn, the others held at a quarter of their side."
+    return f"Of the box's {axes} axes the first two are drawn, the others held at a quarter of their side."

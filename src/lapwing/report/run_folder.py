@@ -17,8 +17,7 @@ from lapwing.data.audit import audit
 from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import one_step, successor
 from lapwing.encoders.lookup import LookupEncoder
-from lapwing.environments.box import BoxWorld
-from lapwing.environments.descriptions import world_from_description
+from lapwing.environments import world_from_description
 from lapwing.errors import LapwingError, LapwingWarning
 from lapwing.evaluation.score import Score
 from lapwing.operators.operator import Operator
@@ -212,8 +211,9 @@ def _config_record(model: LaplacianRepresentation) -> dict[str, Any] | None:
 
 def _visits(data: Trajectories) -> dict[str, Any]:
     world = world_from_description(data.metadata.get("world"))
-    if isinstance(world, BoxWorld) and len(data.observations.shape) == 2:
-        axes = min(world.dimension, 2)
+    listed = None if world is None else world.table()
+    if world is not None and world.field_reach() is not None and data.observations.ndim == 2:
+        axes = min(data.observations.shape[1], 2)
         seen = None if data.ids is None else data.visits()
         found = _cell_counts(data.observations[:, :axes], seen)
         shape = [VISIT_CELLS if axes > 1 else 1, VISIT_CELLS]
@@ -221,11 +221,11 @@ def _visits(data: Trajectories) -> dict[str, Any]:
     if not data.has_table or len(data.observations) > MAX_VISITS:
         return {"visits_of": None, "visits": None}
     visits = data.visits()
-    if world is None or isinstance(world, BoxWorld):
+    if listed is None:
         return {"visits_of": "rows", "visits": visits.tolist()}
     # The table holds what was seen, in the order it was seen; the world counts its own states.
     lookup = LookupEncoder(np.asarray(data.observations), np.zeros((len(visits), 1)), visits / visits.sum())
-    numbers = lookup.numbers_of(world.observations())
+    numbers = lookup.numbers_of(listed)
     return {"visits_of": "states", "visits": np.where(numbers >= 0, visits[numbers], 0).tolist()}
 
 

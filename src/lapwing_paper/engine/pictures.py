@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.environments.registry import World
+from lapwing.environments import World
 
 Numbers = NDArray[np.float64]
 

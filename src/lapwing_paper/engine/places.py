@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from lapwing.environments.descriptions import describe_world
-from lapwing.environments.registry import SHIPPED_LAYOUTS, World, layout_files, make_world
+from lapwing.environments import WORLDS, World, layout_files, make_world
 from lapwing.errors import LapwingError
 
 # In the order of the number of states.
@@ -62,7 +61,7 @@ class Place:
 
     def description(self) -> dict[str, object]:
         """The world as plain data, from which another process makes it again."""
-        return describe_world(self.world)
+        return self.world.describe()
 
 
 def place(name: str, layouts: Path | None) -> Place:
@@ -76,7 +75,7 @@ def place(name: str, layouts: Path | None) -> Place:
         return Place(name, make_world(name, layouts=layouts), AUTHORS if _is_the_papers(name) else OTHER)
     if name in STAND_INS:
         return Place(name, make_world(STAND_INS[name]), STAND_IN)
-    if name in SHIPPED_LAYOUTS and _is_the_papers(name):
+    if name in WORLDS and _is_the_papers(name):
         return Place(name, make_world(name), SAME)
     paper_names = {own: theirs for theirs, own in STAND_INS.items()}
     if name in paper_names:

@@ -13,8 +13,7 @@ from lapwing.data.collect import collect
 from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import successor
 from lapwing.encoders.rotated import RotatedEncoder
-from lapwing.environments.descriptions import world_from_description
-from lapwing.environments.registry import World
+from lapwing.environments import World, world_from_description
 from lapwing.errors import LapwingError, LapwingWarning
 from lapwing.evaluation.score import Score, score
 from lapwing.representation import LaplacianRepresentation
@@ -48,7 +47,7 @@ def learn_and_score(order: dict[str, Any]) -> Outcome:
     if world is None:
         raise LapwingError("a run needs a world to learn")
     if settings.get("observation", "xy") != "xy":
-        world = world.with_options(observation=settings["observation"])  # type: ignore[union-attr]
+        world = world.with_options(observation=settings["observation"])
     options = dict(settings.get("options", {}))
     dim = int(options.setdefault("dim", 11))
     truth = solve(world, dim)
@@ -74,7 +73,7 @@ def learn_and_score(order: dict[str, Any]) -> Outcome:
         counted = solve(data, dim)
         numbers |= {f"counting_{name}": value for name, value in _score_numbers(score(counted, truth)).items()}
         numbers["counting_eigenvalues"] = counted.eigenvalues_in(DEFINITION).tolist()
-    components = np.asarray(model.transform(world.observations()), dtype=np.float32)  # type: ignore[union-attr]
+    components = np.asarray(model.transform(np.asarray(world.field_points())), dtype=np.float32)
     return Outcome(numbers, model.metadata["history"], {"components": components})
 
 

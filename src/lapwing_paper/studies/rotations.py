@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lapwing.environments.grid import GridWorld
+from lapwing.environments import Layout
 from lapwing.errors import LapwingError
 from lapwing.solving import solve
 from lapwing_paper.engine.artefact import Artefact, Plan, Scale, Spec
@@ -50,7 +50,7 @@ def table(plan: Plan, results: Results) -> list[Table]:
     """How many local extrema each component has, and how true it is."""
     rows = []
     for place in plan.places:
-        truth = solve(place.world, max(COMPONENTS) + 1).transform(_grid(place).observations())
+        truth = solve(place.world, max(COMPONENTS) + 1).transform(np.asarray(place.world.table()))
         for method in ("exact", ALLO, GGDO):
             found = None if method == "exact" else results.with_array("components", place.label, method)[:1]
             if found == []:
@@ -82,13 +82,14 @@ def pictures(plan: Plan, results: Results) -> list[Picture]:
 
 
 def _extrema(place: Place, values: np.ndarray) -> Extrema:
-    return local_extrema(_grid(place).layout, np.asarray(values, dtype=np.float64), prominence=PROMINENCE)
+    return local_extrema(_layout(place), np.asarray(values, dtype=np.float64), prominence=PROMINENCE)
 
 
-def _grid(place: Place) -> GridWorld:
-    if not isinstance(place.world, GridWorld):
+def _layout(place: Place) -> Layout:
+    layout = getattr(place.world, "layout", None)
+    if layout is None:
         raise LapwingError(f"{place.label} is not a grid: local extrema are counted among neighbouring cells")
-    return place.world
+    return layout
 
 
 ARTEFACT = Artefact(SPEC, runs, table, pictures)

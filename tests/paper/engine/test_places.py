@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lapwing.environments.registry import LAYOUTS_VARIABLE, SHIPPED_LAYOUTS
+from lapwing.environments.registry import LAYOUTS_VARIABLE, WORLDS
 from lapwing.errors import LapwingError
 from lapwing_paper.engine.places import (
     AUTHORS,
@@ -51,7 +51,7 @@ def test_every_world_of_the_paper_is_there_without_its_authors_layouts(name: str
 
 def test_a_stand_in_is_never_called_by_the_papers_name() -> None:
     assert not {place(name, None).label for name in STAND_INS} & set(STAND_INS)
-    assert set(STAND_INS.values()) <= set(SHIPPED_LAYOUTS)
+    assert set(STAND_INS.values()) <= set(WORLDS)
 
 
 def test_a_stand_in_by_its_own_name_is_the_same_place() -> None:

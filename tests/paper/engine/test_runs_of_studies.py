@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lapwing.environments.descriptions import describe_world, world_from_description
+from lapwing.environments import world_from_description
 from lapwing.environments.grid import GridWorld
 from lapwing.environments.layouts import Layout
 from lapwing_paper.engine.places import OTHER, Place, place
@@ -91,7 +91,7 @@ def test_an_order_is_plain_json_and_makes_the_world_again() -> None:
     assert (order["task"], order["seed"], order["settings"]) == ("learn", 3, SETTINGS)
     again = world_from_description(order["world"])
     assert again is not None
-    assert describe_world(again) == MAZE.description()
+    assert again.describe() == MAZE.description()
 
 
 def test_a_run_without_a_world_has_a_dash_for_its_name() -> None:

@@ -879,7 +879,7 @@ def test_rotations_count_the_extrema_of_what_was_learned() -> None:
     truths = {}
     for place in plan.places:
         assert isinstance(place.world, GridWorld)
-        truths[place.label] = np.asarray(solve(place.world, 7).transform(place.world.observations()))
+        truths[place.label] = np.asarray(solve(place.world, 7).transform(place.world.table()))
 
     def outcome(run: Run) -> Outcome:
         made = fabricate(run)

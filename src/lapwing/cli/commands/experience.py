@@ -11,8 +11,7 @@ from lapwing.data.audit import audit
 from lapwing.data.collect import collect
 from lapwing.data.trajectories import Trajectories
 from lapwing.data.vectorised import EpisodeLength
-from lapwing.environments.box import BoxWorld
-from lapwing.environments.registry import World, layout_files, make_world, world_names
+from lapwing.environments import World, layout_files, make_world, world_names
 from lapwing.errors import LapwingError
 from lapwing.storage.reading import read_array
 
@@ -31,7 +30,7 @@ def run_worlds(words: Worlds) -> None:
         terminal.print_json([dict(zip(keys, row, strict=True)) for row in rows])
         return
     if words.pictures:
-        pictures = ["" if isinstance(world, BoxWorld) else terminal.small_picture(world.layout) for world in worlds]
+        pictures = [terminal.small_picture(world) for world in worlds]
         rows = [[row[0], row[3], picture] for row, picture in zip(rows, pictures, strict=True)]
         terminal.print_table("Worlds", ["world", "states", "picture"], rows)
     else:
@@ -86,12 +85,9 @@ def run_audit(words: Audit) -> None:
 
 
 def _world_row(world: World, source: str) -> list[str]:
-    if isinstance(world, BoxWorld):
-        sides = " x ".join(f"{side:g}" for side in world.sides)
-        return [world.name, source, sides, "-", "1", "continuous box, reflecting walk, closed form"]
-    rows, columns = world.layout.shape
-    parts = str(world.layout.num_components)
-    return [world.name, source, f"{rows} x {columns}", f"{world.num_states:,}", parts, world.layout.description]
+    facts = world.summary()
+    states = "-" if facts["states"] is None else f"{facts['states']:,}"
+    return [world.name, source, facts["size"], states, str(facts["parts"]), facts["description"]]
 
 
 def _episode_length(text: str | None) -> EpisodeLength | None:

@@ -16,7 +16,7 @@ from lapwing.cli.words.representations import Learn
 from lapwing.data.collect import collect
 from lapwing.data.trajectories import MANIFEST as DATA_MANIFEST
 from lapwing.data.trajectories import Trajectories
-from lapwing.environments.descriptions import world_from_description
+from lapwing.environments import world_from_description
 from lapwing.errors import LapwingError
 from lapwing.operators.operator import Operator
 from lapwing.report.run_folder import refuse_foreign

@@ -11,8 +11,7 @@ from lapwing.cli.words.spelling import spelled
 from lapwing.data.trajectories import MANIFEST as DATA_MANIFEST
 from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import parse_definition
-from lapwing.environments.descriptions import world_from_description
-from lapwing.environments.grid import GridWorld
+from lapwing.environments import world_from_description
 from lapwing.errors import LapwingError
 from lapwing.evaluation.score import Score as Result
 from lapwing.evaluation.score import counting_score, score
@@ -123,7 +122,7 @@ def _truth_for(model: LaplacianRepresentation, words: Score) -> LaplacianReprese
         return load(words.truth)
     if words.truth is not None:
         world = world_from_description(model.metadata.get("world"))
-        observation = world.observation if isinstance(world, GridWorld) else None
+        observation = getattr(world, "observation", None)
         return solve(words.truth, model.dim, observation=observation, layouts=words.layouts)
     world = world_from_description(model.metadata.get("world"))
     if world is None:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lapwing.environments.layouts import Layout
-from lapwing.environments.rules import corridors, perfect_maze, room, rooms, symmetric_rooms
+from lapwing.environments.layouts import Layout, corridors, perfect_maze, room, rooms, symmetric_rooms
 from lapwing.errors import LapwingError
 
 sizes = st.integers(1, 7)
