@@ -39,7 +39,7 @@ class Subject:
 
     def is_begun(self, folder: Path) -> bool:
         """Whether there is something that the words to go on would accept."""
-        return not self.says_how or (folder / "order.json").exists()
+        return not self.says_how or (folder / "run.json").exists()
 
     def checkpoints(self, folder: Path) -> list[Path]:
         """Those in the folder, the newest first."""

@@ -13,9 +13,8 @@ import pytest
 
 import lapwing as lw
 from lapwing.cli import main as cli
-from lapwing.cli.commands.learned import summary
-from lapwing.cli.commands.pictures import component_numbers
-from lapwing.cli.words.spelling import spelled
+from lapwing.cli.plot_command import component_numbers
+from lapwing.cli.results import summary
 from lapwing.report.run_folder import write_run
 
 
@@ -128,13 +127,13 @@ def test_a_run_with_a_figure_in_it_can_be_written_again(run: Any) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("report", "say which run"),
+        ("report", "name a run"),
         ("report nowhere", "there is no run folder nowhere"),
         ("report other", "other is not a run folder: it holds no model.json"),
         ("report exact other/thesis.txt", "there is no run folder other/thesis.txt"),
         ("report exact ./exact", "the same run is named twice"),
         ("report exact --out page.pdf", "page.pdf: a report is an .html file"),
-        ("plot", "say which run"),
+        ("plot", "name a run"),
         ("plot nowhere", "there is no run folder nowhere"),
         ("plot other", "other is not a run folder"),
         ("plot exact --components 3-5", "exact has components 1 to 4; there is no component 5"),
@@ -143,7 +142,7 @@ def test_a_run_with_a_figure_in_it_can_be_written_again(run: Any) -> None:
         ("plot exact --components 4-2", "--components 4-2 runs backwards; write 2-4"),
         ("plot exact --what curves", "not learned step by step"),
         ("plot exact --what comparison", "at least two runs"),
-        ("plot exact learned --what spectrum", "drawn of one run"),
+        ("plot exact learned --what spectrum", "shows one run"),
         ("plot exact --width 0", "width must be between"),
         ("plot exact --out picture.gif", "figures are written as .pdf, .png or .svg"),
     ],
@@ -201,17 +200,16 @@ def test_learn_leaves_the_page_out_if_told_and_takes_an_old_one_away(
 
 def test_learn_keeps_its_command_with_the_run(run: Any) -> None:
     assert run(f"{TINY} --no-report")[0] == 0
-    kept = json.loads(Path("run/made.json").read_text())["command"]
-    assert kept[:3] == ["lapwing", "learn", "GridMaze-7"]
-    assert sorted(kept) == sorted(["lapwing", *shlex.split(TINY), "--no-report"])
+    kept = json.loads(Path("run/provenance.json").read_text())["command"]
+    assert kept == ["lapwing", *shlex.split(TINY), "--no-report"]
 
 
 def test_learn_ends_with_a_summary(run: Any) -> None:
     _, out, _ = run("learn GridMaze-7 --dim 3 --data-steps 5000 --steps 40 --out run --no-report")
-    end = out[out.index("against the exact answer") :]
+    end = out[out.index("against the ground truth") :]
     words = (
         "learned",
-        "counting estimate",
+        "tabular estimate",
         "cosine (the paper's)",
         "subspace cosine",
         "mean eigenvalue error",
@@ -234,8 +232,8 @@ def test_the_summary_counts_verdicts_and_needs_no_truth() -> None:
 def test_the_summary_has_the_numbers_of_the_scores() -> None:
     model, truth = lw.load("learned"), lw.load("exact")
     scored = lw.score(model, truth)
-    columns, rows = summary(model, {"learned": scored, "counting estimate": lw.score(lw.load("counted"), truth)})
-    assert columns == ["", "learned", "counting estimate"]
+    columns, rows = summary(model, {"learned": scored, "baseline": lw.score(lw.load("counted"), truth)})
+    assert columns == ["", "learned", "tabular estimate"]
     assert all(len(row) == 3 for row in rows)
     assert rows[0][1] == f"{scored.cosine:.4f}"
     assert rows[2][1] == f"{scored.mean_eigenvalue_error:.2%}"
@@ -333,24 +331,3 @@ def test_bash_completes(run: Any, typed: str, offered: set[str]) -> None:
 def test_a_completion_that_cannot_be_written_is_one_line(run: Any) -> None:
     code, _, err = run("--tyro-write-completion bash no/such/folder/lapwing")
     assert (code, err) == (1, "lapwing: no/such/folder/lapwing: No such file or directory\n")
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "worlds --pictures",
-        "collect Rooms-16 --steps 10 --episode-length 20-80 --layouts my/folder",
-        "audit data --discount 0.5",
-        "solve Rooms-16 --dim 5 --definition 'successor(0.9)' --rho uniform",
-        "learn Rooms-16 --discounts 0.9 0.99 --log tensorboard --log wandb --no-report --batch-size 7",
-        "score runs/solve-data --truth Rooms-16",
-        "plot one two --what comparison --width 3.25",
-        "report one two --out page.html",
-        "reproduce theory --quick --worlds Rooms-16 FourRooms",
-        "doctor --json",
-    ],
-)
-def test_words_are_spelled_as_they_were_typed(line: str) -> None:
-    typed = shlex.split(line)
-    assert cli.parse(spelled(cli.parse(typed))[1:]) == cli.parse(typed)
-    assert sorted(spelled(cli.parse(typed))) == sorted(["lapwing", *typed])

@@ -1,4 +1,4 @@
-"""Runs on the command line that go on after a kill, a Ctrl-C, a full disk; and orders that are damaged or hostile."""
+"""Runs on the command line that go on after a kill, a Ctrl-C, a full disk; and run files that are damaged or forged."""
 
 import json
 import os
@@ -10,11 +10,22 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from lapwing.cli import learn_command
+from lapwing.cli.learn_command import LearnCommand
 from lapwing.environments.registry import make_world
 from lapwing.storage.folders import locked
-from lapwing.storage.orders import CHECKPOINTS, ORDER, UNDER_WAY, Order, read_order, write_order
+from lapwing.storage.run_configuration import (
+    CHECKPOINTS,
+    FINISHED,
+    RUN_FILE,
+    UNFINISHED,
+    RunConfiguration,
+    read_configuration,
+    write_configuration,
+)
 from lapwing.training import checkpoints, keeping
 from lapwing.training.checkpoints import checkpoint_files
 
@@ -68,8 +79,8 @@ def test_a_run_that_was_interrupted_goes_on_to_the_same_files(
     result = run("learn --resume run")
     assert result.code == 0, result.err
     assert same_result("run", "whole")
-    made = json.loads(Path("run/made.json").read_text())
-    assert made["command"] == ["lapwing", *shlex.split(f"{LEARN} {more}")[:2], *made["command"][3:]]
+    provenance = json.loads(Path("run/provenance.json").read_text())
+    assert provenance["command"] == ["lapwing", *shlex.split(f"{LEARN} {more} --out run")]
     again = run("learn --resume run --json")
     assert again.code == 0
     assert len(again.json["spectrum"]) == 3
@@ -87,10 +98,10 @@ def test_a_process_that_is_told_to_stop_says_how_to_go_on(run: Any) -> None:
         error = process.communicate()[1]
     assert process.returncode == 130
     assert "stopping at the end of this chunk" in error
-    assert "of 100,000 steps; go on with: lapwing learn --resume 'my run'" in " ".join(error.split())
-    order = read_order(Path("my run"))
-    assert order is not None
-    assert order.status == UNDER_WAY
+    assert "of 100,000 steps; resume with: lapwing learn --resume 'my run'" in " ".join(error.split())
+    configuration = read_configuration(Path("my run"))
+    assert configuration is not None
+    assert configuration.status == UNFINISHED
 
 
 def test_what_was_learned_is_not_lost_to_the_same_words_typed_again(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,10 +111,10 @@ def test_what_was_learned_is_not_lost_to_the_same_words_typed_again(run: Any, mo
         assert result.code == 1
         assert "lapwing learn --resume run" in result.err
     assert len(checkpoint_files(Path("run") / CHECKPOINTS)) == 2
-    assert run(f"{LEARN} --out run --again").code == 0
+    assert run(f"{LEARN} --out run --overwrite").code == 0
     assert run("solve GridMaze-7 --dim 3 --out run").code == 0
     assert not (Path("run") / CHECKPOINTS).exists()
-    assert not (Path("run") / ORDER).exists()
+    assert not (Path("run") / RUN_FILE).exists()
 
 
 def test_a_full_disk_says_how_to_go_on_and_nothing_is_lost(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +131,7 @@ def test_a_full_disk_says_how_to_go_on_and_nothing_is_lost(run: Any, monkeypatch
         result = run(f"{LEARN} --out run")
     assert result.code == 1
     assert "No space left on device" in result.err
-    assert "go on with: lapwing learn --resume run" in result.err
+    assert "resume with: lapwing learn --resume run" in result.err
     assert not list(Path("run").rglob(".step-*"))
     assert run("learn --resume run").code == 0
     assert run(f"{LEARN} --out whole").code == 0
@@ -173,41 +184,54 @@ def test_experience_of_other_environments_is_kept_and_not_collected_twice(
     assert Path("run/experience/observations.npy").stat().st_mtime_ns == before
 
 
-@pytest.mark.parametrize("more", ["--steps 5", "GridMaze-9", "--out elsewhere", "--again", "--all-steps"])
+@pytest.mark.parametrize("more", ["--steps 5", "GridMaze-9", "--out elsewhere", "--overwrite", "--all-steps"])
 def test_a_run_goes_on_with_its_own_words_alone(run: Any, monkeypatch: pytest.MonkeyPatch, more: str) -> None:
     interrupted(run, monkeypatch)
     result = run(f"learn {more} --resume run")
     assert result.code == 1
-    assert "goes on with the words that run was begun with; leave" in result.err
+    assert "uses the arguments that run was started with; leave" in result.err
 
 
 def test_without_a_run_there_is_nothing_to_go_on_with(run: Any) -> None:
-    assert "holds no run that `lapwing learn` began" in run("learn --resume nowhere").err
+    assert "holds no run that `lapwing learn` started" in run("learn --resume nowhere").err
     result = run("learn")
     assert result.code == 1
-    assert "say what to learn" in result.err
+    assert "name what to learn" in result.err
     assert not list(Path().iterdir())
 
 
+def stored(**changes: Any) -> RunConfiguration:
+    """What ``lapwing learn GridMaze-7`` keeps, with some arguments changed; ``...`` takes one away."""
+    arguments = learn_command._stored(LearnCommand("GridMaze-7", dim=3, seed=0, steps=20)) | changes
+    kept = {name: value for name, value in arguments.items() if value is not ...}
+    return RunConfiguration("learn", kept, {}, ["lapwing", "learn", "GridMaze-7"])
+
+
 @pytest.mark.parametrize(
-    ("words", "complaint"),
+    ("changes", "complaint"),
     [
-        (["lapwing", "learn", "Nowhere-3"], "Nowhere-3"),
-        (["lapwing", "learn", "GridMaze-7", "--steps", "many"], "is damaged"),
-        (["lapwing", "learn", "--resume", "elsewhere"], "is damaged"),
-        (["lapwing", "solve", "GridMaze-7"], "is damaged"),
-        (["lapwing", "--help"], "is damaged"),
-        (["lapwing", "learn", "GridMaze-7", "--seeds", "999999999999"], "is damaged"),
-        (["lapwing", "learn", "gym:evil_module:Env-v0"], "names code to import"),
+        ({"source": "Nowhere-3"}, "Nowhere-3"),
+        ({"steps": "many"}, "is damaged"),
+        ({"steps": ...}, "is damaged"),
+        ({"resume": "elsewhere"}, "is damaged"),
+        ({"out": "elsewhere"}, "is damaged"),
+        ({"config": "elsewhere"}, "is damaged"),
+        ({"layouts": 3}, "is damaged"),
+        ({"log": ["/etc"]}, "is damaged"),
+        ({"source": ""}, "is damaged"),
+        ({"dim": None}, "is damaged"),
+        ({"seeds": 999999999999}, "is damaged"),
+        ({"source": "gym:evil_module:Env-v0"}, "names code to import"),
     ],
+    ids=str,
 )
-def test_a_hostile_order_is_a_clear_error_and_runs_no_code(
-    run: Any, monkeypatch: pytest.MonkeyPatch, words: list[str], complaint: str
+def test_a_forged_run_file_is_a_clear_error_and_runs_no_code(
+    run: Any, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], complaint: str
 ) -> None:
     Path("evil_module.py").write_text("open('executed', 'w')")
     monkeypatch.syspath_prepend(str(Path.cwd()))
     Path("run").mkdir()
-    write_order(Path("run"), Order(words, words))
+    write_configuration(Path("run"), stored(**changes))
     result = run("learn --resume run")
     assert result.code == 1
     assert complaint in result.err
@@ -215,24 +239,34 @@ def test_a_hostile_order_is_a_clear_error_and_runs_no_code(
     assert sorted(path.name for path in Path().iterdir()) == ["evil_module.py", "run"]
 
 
+@pytest.mark.parametrize("changes", [{"version": 3}, {"command": "solve"}, {"options": {"stepps": 3}}], ids=str)
+def test_other_fields_of_a_run_file_are_checked_too(run: Any, changes: dict[str, Any]) -> None:
+    write_configuration(Path("run"), stored())
+    content = json.loads(Path("run/run.json").read_text())
+    Path("run/run.json").write_text(json.dumps(content | changes))
+    assert run("learn --resume run").code == 1
+    assert not list(Path("run").glob("model*"))
+
+
 @pytest.mark.parametrize(
     "content",
     [
         "",
         "{}",
-        '{"format": "lapwing-order", "version": 2}',
-        '{"format": "lapwing-order", "version": 1}',
-        '{"format": "lapwing-order", "version": 1, "typed": ["a", "b"], "words": "lapwing", "status": "finished"}',
-        '{"format": "lapwing-order", "version": 1, "typed": ["a", "b"], "words": ["a", 3], "status": "finished"}',
-        '{"format": "lapwing-order", "version": 1, "typed": ["a", "b"], "words": ["a", "b"], "status": []}',
+        '{"format": "lapwing-run", "version": 2}',
+        '{"format": "lapwing-run", "version": 2, "command": "learn", "arguments": [], "options": {}, "typed": ["a"]}',
+        '{"format": "lapwing-run", "version": 2, "command": 3, "arguments": {}, "options": {}, "typed": ["a"]}',
+        '{"format": "lapwing-run", "version": 2, "command": "learn", "arguments": {}, "options": {}, "typed": [3]}',
+        '{"format": "lapwing-run", "version": 2, "command": "learn", "arguments": {}, "options": {}, "typed": ["a"],'
+        ' "status": "gone"}',
     ],
 )
-def test_a_damaged_order_is_a_clear_error(run: Any, content: str) -> None:
+def test_a_damaged_run_file_is_a_clear_error(run: Any, content: str) -> None:
     Path("run").mkdir()
-    (Path("run") / ORDER).write_text(content)
+    (Path("run") / RUN_FILE).write_text(content)
     result = run("learn --resume run")
     assert result.code == 1
-    assert ORDER in result.err
+    assert RUN_FILE in result.err
 
 
 def test_learning_that_cannot_begin_leaves_no_trace(run: Any) -> None:
@@ -245,25 +279,17 @@ def test_learning_that_cannot_begin_leaves_no_trace(run: Any) -> None:
         assert not Path("run").exists()
 
 
-def test_an_order_cannot_have_the_parser_write_a_file(run: Any) -> None:
-    words = ["lapwing", "--tyro-write-completion", "bash", "written"]
-    for order in (words, ["lapwing", "learn", *words[1:]], ["lapwing", "learn", "GridMaze-7", *words[1:]]):
-        write_order(Path("evil"), Order(["lapwing", "learn"], order))
-        assert "is damaged" in run("learn --resume evil").err
-        assert not Path("written").exists()
-
-
 def test_a_run_in_a_folder_named_after_its_world_goes_on(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("GridMaze-7").mkdir()
     interrupted(run, monkeypatch, "GridMaze-7")
     assert run("learn --resume GridMaze-7").code == 0
 
 
-def test_only_what_an_order_made_is_forgotten_with_it(run: Any) -> None:
+def test_only_the_files_of_a_run_are_removed_with_it(run: Any) -> None:
     for name in (CHECKPOINTS, "experience"):
         (Path("run") / name).mkdir(parents=True)
         (Path("run") / name / "notes.txt").write_text("mine")
-    write_order(Path("run"), Order(["lapwing", "learn", "GridMaze-7"], ["lapwing", "learn", "GridMaze-7"], "finished"))
+    write_configuration(Path("run"), msgspec.structs.replace(stored(), status=FINISHED))
     (Path("run") / CHECKPOINTS / "step-1.safetensors").write_bytes(b"ours")
     assert run("solve GridMaze-7 --dim 3 --out run").code == 0
     left = sorted(str(path.relative_to("run")) for path in Path("run").glob("*/*"))
@@ -282,7 +308,7 @@ def test_half_written_files_of_a_kill_are_swept_away(run: Any, monkeypatch: pyte
 def test_a_termination_before_learning_begins_leaves_no_trace() -> None:
     words = f"{sys.executable} -m lapwing.cli.main learn Rooms-64 --data-steps 60000000 --out run"
     process = subprocess.Popen(shlex.split(words), stderr=subprocess.PIPE, text=True)
-    while not Path("run/order.json").exists() and process.poll() is None:
+    while not Path("run/run.json").exists() and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(signal.SIGTERM)
     said = process.communicate(timeout=60)[1]

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import lapwing as lw
-from lapwing.cli.commands.learned import MAX_SEEDS
+from lapwing.cli.learn_command import MAX_SEEDS
 from lapwing.report.page import MAX_RUNS
 from lapwing.report.sources import read_run
-from lapwing.storage.orders import CHECKPOINTS
+from lapwing.storage.run_configuration import CHECKPOINTS
 from lapwing.training import checkpoints, keeping
 
 LEARN = "learn GridMaze-7 --dim 3 --data-steps 30000 --steps 60 --log-every 10 --all-steps --seed 4 --seeds 2"
@@ -38,7 +38,7 @@ def learned(template: Path) -> Path:
 
 def test_each_seed_is_a_run_of_its_own_and_one_page_shows_all(learned: Path) -> None:
     assert sorted(path.name for path in learned.glob("[!.]*")) == [
-        CHECKPOINTS, "order.json", "report.html", "seed-4", "seed-5"
+        CHECKPOINTS, "report.html", "run.json", "seed-4", "seed-5"
     ]  # fmt: skip
     runs = [read_run(learned / f"seed-{seed}") for seed in (4, 5)]
     assert [run.model.metadata["seed"] for run in runs] == [4, 5]
@@ -53,8 +53,8 @@ def test_each_seed_is_a_run_of_its_own_and_one_page_shows_all(learned: Path) -> 
 def test_the_table_has_a_row_for_each_seed_their_mean_and_counting(run: Any) -> None:
     result = run(f"{LEARN} --no-report --out run")
     assert result.code == 0
-    assert [word for word in ("4", "5", "mean", "counting estimate") if f"│ {word} " in result.out] == [
-        "4", "5", "mean", "counting estimate"
+    assert [word for word in ("4", "5", "mean", "tabular estimate") if f"│ {word} " in result.out] == [
+        "4", "5", "mean", "tabular estimate"
     ]  # fmt: skip
     assert "wrote run/seed-4 (11 files)" in result.out
     assert not Path("run/report.html").exists()

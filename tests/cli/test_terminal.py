@@ -8,6 +8,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.cli import terminal
+from lapwing.cli.worlds_command import small_picture
 
 
 def test_json_goes_to_standard_output_and_ends_with_a_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -79,16 +80,16 @@ def test_progress_is_seen_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_small_picture_keeps_rows_and_columns() -> None:
     layout = lw.Layout.from_text("XXXX\nX..X\nXXXX\nX.XX")
-    assert terminal.small_picture(lw.make_world(layout)).splitlines() == ["█▀▀█", "█▀██"]
+    assert small_picture(lw.make_world(layout)).splitlines() == ["█▀▀█", "█▀██"]
 
 
 def test_an_odd_number_of_rows_ends_in_half_a_line() -> None:
-    assert terminal.small_picture(lw.make_world(lw.Layout.from_text("XX.\n...\nX.X"))).splitlines() == ["▀▀ ", "▀ ▀"]
+    assert small_picture(lw.make_world(lw.Layout.from_text("XX.\n...\nX.X"))).splitlines() == ["▀▀ ", "▀ ▀"]
 
 
 def test_a_large_layout_is_thinned_to_the_width() -> None:
     layout = lw.Layout("large", np.ones((300, 100), dtype=bool))
-    lines = terminal.small_picture(lw.make_world(layout), width=64).splitlines()
+    lines = small_picture(lw.make_world(layout), width=64).splitlines()
     assert max(len(line) for line in lines) <= 64
     assert len(lines) <= 32
 

@@ -35,7 +35,8 @@ COMMANDS = {
         "--steps",
         "--objective",
         "--discounts",
-        "--hidden",
+        "--config",
+        "--batches",
         "--out",
     ],
     "score": ["--truth", "--data", "--definition", "--tolerance", "--layouts", "--json"],
@@ -130,12 +131,10 @@ def light_work(template: Path) -> Iterator[None]:
     """Training, studies and the doctor's own try take seconds and read no words: they are left out."""
     learned = lw.load(template / "learned")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "lapwing.cli.commands.learning.Learner.fit_many", lambda _, __, seeds, **___: [learned] * len(seeds)
-        )
+        patch.setattr("lapwing.training.learner.Learner.fit_many", lambda _, __, seeds, **___: [learned] * len(seeds))
         patch.setattr("lapwing_paper.reproduction.carry_out", lambda *_, **__: None)
         patch.setattr(
-            "lapwing.cli.examination.tiny_run", lambda: {"solve_seconds": 0.0, "learn_seconds": 0.0, "cosine": 1.0}
+            "lapwing.cli.doctor_command.tiny_run", lambda: {"solve_seconds": 0.0, "learn_seconds": 0.0, "cosine": 1.0}
         )
         patch.delenv("LAPWING_LAYOUTS", raising=False)
         yield

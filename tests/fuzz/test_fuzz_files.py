@@ -161,7 +161,7 @@ def test_any_json_as_a_manifest_is_refused_or_read(saved: Path, tmp_path_factory
     check()
 
 
-RECORDS = ["audit.json", "scores.json", "made.json", "config.json"]
+RECORDS = ["audit.json", "scores.json", "provenance.json", "config.json"]
 
 
 @settings(max_examples=150)

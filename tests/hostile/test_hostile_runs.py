@@ -19,7 +19,7 @@ from lapwing.errors import LapwingError
 from lapwing.report import write_report
 
 Copied = Callable[[str], Path]
-RECORDS = ("audit.json", "scores.json", "made.json")
+RECORDS = ("audit.json", "scores.json", "provenance.json")
 
 
 def refused(folder: Path, words: str | None = None) -> None:
@@ -35,7 +35,7 @@ def refused(folder: Path, words: str | None = None) -> None:
 def test_a_hostile_record_is_refused(copied: Copied, name: str, bomb: str) -> None:
     folder = copied("run")
     (folder / name).write_bytes(JSON_BOMBS[bomb])
-    if (name, bomb) == ("made.json", "a huge number"):
+    if (name, bomb) == ("provenance.json", "a huge number"):
         refused(folder, "digits")
     else:
         refused(folder, re.escape(name))
@@ -67,14 +67,14 @@ def test_a_hostile_record_is_refused(copied: Copied, name: str, bomb: str) -> No
         ("audit.json", {"episode_lengths": {"counts": [1, 2], "edges": ["a", "b", "c"]}}),
         ("scores.json", {"learned": [1]}),
         ("scores.json", {"learned": {"cosine": 1.0}}),
-        ("scores.json", {"counting": {"subspace_cosine": "high"}}),
-        ("scores.json", {"counting": 3}),
-        ("scores.json", {"counting_eigenvalues": [1]}),
-        ("scores.json", {"counting_eigenvalues": {"definition": "one_step", "values": "abc"}}),
-        ("made.json", {"command": "rm -rf"}),
-        ("made.json", {"command": [["a"]]}),
-        ("made.json", {"versions": ["a"]}),
-        ("made.json", {"date": 3}),
+        ("scores.json", {"baseline": {"subspace_cosine": "high"}}),
+        ("scores.json", {"baseline": 3}),
+        ("scores.json", {"baseline_eigenvalues": [1]}),
+        ("scores.json", {"baseline_eigenvalues": {"definition": "one_step", "values": "abc"}}),
+        ("provenance.json", {"command": "rm -rf"}),
+        ("provenance.json", {"command": [["a"]]}),
+        ("provenance.json", {"versions": ["a"]}),
+        ("provenance.json", {"date": 3}),
     ],
     ids=str,
 )
@@ -225,7 +225,7 @@ def poison(folder: Path, words: str) -> None:
     metadata |= dict.fromkeys(("objective", "encoder", "batches", "preset", "policy", "seed"), words)
     metadata["history"] = [{**row, words: 1.0} for row in metadata["history"]]
     (folder / "model.json").write_text(json.dumps(manifest))
-    edit_json(folder / "made.json", command=["lapwing", words], date=words, versions={words: words})
+    edit_json(folder / "provenance.json", command=["lapwing", words], date=words, versions={words: words})
     edit_json(folder / "audit.json", warnings=[words])
     scores = json.loads((folder / "scores.json").read_text())
     scores["learned"]["definition"] = words

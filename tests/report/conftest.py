@@ -81,6 +81,7 @@ def _learn(out: Path, seed: int) -> Path:
     data = lw.collect("GridRoomSym-4", steps=20_000, seed=seed, episode_length=(20, 60))
     truth = lw.solve("GridRoomSym-4", 6)
     model = lw.learn(data, dim=6, steps=60, log_every=20, seed=seed, truth=truth)
-    scores = {"learned": lw.score(model, truth), "counting estimate": lw.counting_score(data, truth)}
-    write_run(model, out, data=data, scores=scores, command=COMMAND)
+    baseline = lw.solve(data, 6)
+    scores = {"learned": lw.score(model, truth), "baseline": lw.score(baseline, truth)}
+    write_run(model, out, data=data, truth=truth, baseline=baseline, scores=scores, command=COMMAND)
     return out

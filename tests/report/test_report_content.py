@@ -43,11 +43,11 @@ def test_eigenvalues_and_verdicts_are_those_of_the_spectrum_file(content: RunCon
 def test_similarities_and_tiles_are_those_of_the_scores_file(content: RunContent, learned: Path) -> None:
     scores = scores_of(learned)
     assert [row.similarity for row in content.components] == scores["learned"]["subspace_cosines"]
-    assert [row.counting for row in content.components] == scores["counting_eigenvalues"]["values"]
+    assert [row.counting for row in content.components] == scores["baseline_eigenvalues"]["values"]
     tiles = {tile.name: tile for tile in content.tiles}
     for name in ("subspace_cosine", "cosine", "mean_eigenvalue_error"):
         assert tiles[name].value == scores["learned"][name]
-    assert f"{scores['counting']['subspace_cosine']:.4f}" in tiles["subspace_cosine"].hint
+    assert f"{scores['baseline']['subspace_cosine']:.4f}" in tiles["subspace_cosine"].hint
 
 
 def test_without_a_scores_file_the_score_is_measured(learned: Path, tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_labels_of_several_runs_tell_them_apart(solved: Path, tmp_path: Path) ->
     assert len({run.label for run in read_runs([solved, solved])}) == 2
 
 
-@pytest.mark.parametrize("name", ["audit.json", "scores.json", "made.json", "metrics.csv"])
+@pytest.mark.parametrize("name", ["audit.json", "scores.json", "provenance.json", "metrics.csv"])
 def test_a_damaged_file_is_named(learned: Path, tmp_path: Path, name: str) -> None:
     shutil.copytree(learned, tmp_path / "run")
     (tmp_path / "run" / name).write_text("{not json" if name.endswith("json") else "step,loss\n1,two\n")

@@ -53,7 +53,7 @@ def test_the_numbers_on_the_page_are_those_of_the_files(page: str, learned: Path
     assert numbers(page, "eigenvalue") == model.eigenvalues.tolist() * 2
     assert numbers(page, "similarity") == scores["learned"]["subspace_cosines"]
     assert numbers(page, "subspace_cosine") == [scores["learned"]["subspace_cosine"]]
-    assert numbers(page, "counting") == scores["counting_eigenvalues"]["values"]
+    assert numbers(page, "counting") == scores["baseline_eigenvalues"]["values"]
     for verdict in model.certificate().verdicts:
         assert verdict in page
 
@@ -119,8 +119,8 @@ def test_nothing_from_files_is_taken_for_markup(learned: Path, tmp_path: Path) -
     manifest["metadata"]["config"][NASTY] = NASTY
     manifest["metadata"] |= {"objective": NASTY, "policy": NASTY}
     (run / "model.json").write_text(json.dumps(manifest))
-    made = json.loads((run / "made.json").read_text())
-    (run / "made.json").write_text(json.dumps(made | {"command": ["lapwing", NASTY], "versions": {NASTY: NASTY}}))
+    made = json.loads((run / "provenance.json").read_text())
+    (run / "provenance.json").write_text(json.dumps(made | {"command": ["lapwing", NASTY], "versions": {NASTY: NASTY}}))
     audit = json.loads((run / "audit.json").read_text())
     (run / "audit.json").write_text(json.dumps(audit | {"warnings": [NASTY]}))
     for folders in ([run], [run, learned, run]):

@@ -29,26 +29,26 @@ def test_the_audit_counts_visits_and_episode_lengths(learned: Path) -> None:
 
 def test_scores_hold_both_and_the_counted_eigenvalues(learned: Path) -> None:
     found = record(learned, "scores.json")
-    assert set(found) == {"learned", "counting", "counting_eigenvalues"}
+    assert set(found) == {"learned", "baseline", "baseline_eigenvalues"}
     assert found["learned"]["subspace_cosine"] > 0.4
     truth = lw.solve("GridRoomSym-4", 6)
-    assert found["counting_eigenvalues"]["definition"] == "one_step"
-    np.testing.assert_allclose(found["counting_eigenvalues"]["values"][1:], truth.eigenvalues[1:], rtol=0.3)
+    assert found["baseline_eigenvalues"]["definition"] == "one_step"
+    np.testing.assert_allclose(found["baseline_eigenvalues"]["values"][1:], truth.eigenvalues[1:], rtol=0.3)
 
 
 def test_how_it_was_made_is_kept_without_places_of_this_machine(learned: Path) -> None:
-    found = record(learned, "made.json")
+    found = record(learned, "provenance.json")
     assert found["command"][:3] == ["lapwing", "learn", "GridRoomSym-4"]
     assert {"python", "lapwing", "jax", "numpy", "scipy", "equinox", "optax"} == set(found["versions"])
     assert (found["seed"], found["preset"], found["steps"]) == (0, "default", 60)
     assert found["date"].endswith("+00:00")
-    for name in ("made.json", "scores.json", "audit.json", "config.json", "model.json"):
+    for name in ("provenance.json", "scores.json", "audit.json", "config.json", "model.json"):
         assert str(learned.parent) not in (learned / name).read_text()
 
 
 def test_the_short_call_still_writes_a_run(solved: Path) -> None:
     assert (solved / "spectrum.csv").is_file()
-    assert record(solved, "made.json")["command"] is None
+    assert record(solved, "provenance.json")["command"] is None
     assert not {"audit.json", "scores.json", "config.json"} & {path.name for path in solved.iterdir()}
 
 
@@ -61,7 +61,7 @@ def test_files_of_an_earlier_run_are_removed(tmp_path: Path) -> None:
     written = write_run(truth, tmp_path)
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {path.name for path in written}
-    assert left <= RUN_FILES | {"model.json", "model.safetensors"}
+    assert left <= set(RUN_FILES) | {"model.json", "model.safetensors"}
 
 
 def test_visits_of_a_box_are_counted_over_a_raster() -> None:
@@ -94,7 +94,7 @@ def test_observations_are_kept_where_nothing_else_has_them(foreign: Path, learne
     assert not (matrix / "observations.npy").exists()
 
 
-@pytest.mark.parametrize("name", ["audit.json", "scores.json", "made.json"])
+@pytest.mark.parametrize("name", ["audit.json", "scores.json", "provenance.json"])
 def test_records_are_strict_json(learned: Path, name: str) -> None:
     def refuse(word: str) -> None:
         raise AssertionError(f"{word} is not JSON")

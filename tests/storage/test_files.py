@@ -154,8 +154,8 @@ def test_only_plain_numbers_are_written(tmp_path: Path, array: np.ndarray) -> No
 
 
 def test_half_a_character_in_a_record_does_not_make_it_unreadable(tmp_path: Path) -> None:
-    write_json(tmp_path / "made.json", {"command": ["data-\udcff", "\U0001f426"]})
-    assert read_record(tmp_path / "made.json") == {"command": ["data-?", "\U0001f426"]}
+    write_json(tmp_path / "provenance.json", {"command": ["data-\udcff", "\U0001f426"]})
+    assert read_record(tmp_path / "provenance.json") == {"command": ["data-?", "\U0001f426"]}
 
 
 def test_a_full_disk_while_rows_are_added_is_named(tmp_path: Path) -> None:

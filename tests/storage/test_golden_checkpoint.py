@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.storage.orders import CHECKPOINTS, UNDER_WAY, Order, read_order
+from lapwing.storage.run_configuration import CHECKPOINTS
 from lapwing.training.checkpoints import checkpoint_files
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -26,11 +26,6 @@ def recipe() -> ModuleType:
     module = importlib.util.module_from_spec(found)
     found.loader.exec_module(module)
     return module
-
-
-def test_the_golden_order_is_read() -> None:
-    words = ["lapwing", "learn", "GridMaze-7"]
-    assert read_order(GOLDEN / "run-interrupted") == Order(words, words, UNDER_WAY)
 
 
 def test_the_golden_checkpoint_is_gone_on_with(tmp_path: Path, recipe: ModuleType) -> None:

@@ -1,6 +1,6 @@
 """The command line. Commands of other packages use the shared options and the terminal's tables from here."""
 
 from lapwing.cli import terminal
-from lapwing.cli.words.options import Flag, LayoutsFolder, option
+from lapwing.cli.arguments import Flag, LayoutsFolder, option
 
 __all__ = ["Flag", "LayoutsFolder", "option", "terminal"]

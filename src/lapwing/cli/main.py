@@ -13,6 +13,7 @@ from typing import Annotated, Any, Protocol, Union
 import tyro
 
 from lapwing.cli import terminal
+from lapwing.cli.arguments import typed_command
 from lapwing.errors import LapwingError, LapwingWarning, UntrustedWarning, did_you_mean
 
 DESCRIPTION = "The Laplacian representation of a reinforcement-learning environment."
@@ -20,15 +21,15 @@ COMPLETION = "source <(lapwing --tyro-print-completion bash)"
 
 # The dataclass of each command: its arguments, and what it does. Only the one that is called is imported.
 COMMANDS = {
-    "worlds": "lapwing.cli.words.experience:Worlds",
-    "collect": "lapwing.cli.words.experience:Collect",
-    "audit": "lapwing.cli.words.experience:Audit",
-    "solve": "lapwing.cli.words.representations:Solve",
-    "learn": "lapwing.cli.words.representations:Learn",
-    "score": "lapwing.cli.words.representations:Score",
-    "report": "lapwing.cli.words.pictures:Report",
-    "plot": "lapwing.cli.words.pictures:Plot",
-    "doctor": "lapwing.cli.words.doctor:Doctor",
+    "worlds": "lapwing.cli.worlds_command:WorldsCommand",
+    "collect": "lapwing.cli.collect_command:CollectCommand",
+    "audit": "lapwing.cli.audit_command:AuditCommand",
+    "solve": "lapwing.cli.solve_command:SolveCommand",
+    "learn": "lapwing.cli.learn_command:LearnCommand",
+    "score": "lapwing.cli.score_command:ScoreCommand",
+    "report": "lapwing.cli.report_command:ReportCommand",
+    "plot": "lapwing.cli.plot_command:PlotCommand",
+    "doctor": "lapwing.cli.doctor_command:DoctorCommand",
 }
 
 # Commands of other packages, under the same contract; they cannot replace one of the table.
@@ -129,6 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if given in ([], ["-h"], ["--help"]):
                 terminal.print_lines(overview(terminal.width()))
                 return 0
+            typed_command(given)
             return parse(given).run() or 0
     except LapwingError as error:
         terminal.fail(str(error))

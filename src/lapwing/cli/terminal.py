@@ -5,7 +5,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any
+from numbers import Integral
+from typing import Any
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -13,9 +14,6 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
-
-if TYPE_CHECKING:
-    from lapwing.environments import World
 
 # Where nobody knows the reader's window.
 WIDTH_OF_TABLES = 200
@@ -92,6 +90,20 @@ def harmless(text: str) -> str:
     return "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
 
 
+def cell(value: Any) -> str:
+    """A value as a cell of a table.
+
+    Args:
+        value: a number, text or None.
+
+    Returns:
+        Text: numbers with few digits and thousands apart, ``-`` for None.
+    """
+    if isinstance(value, float):
+        return f"{value:.6g}" if abs(value) >= 1e-4 or value == 0 else f"{value:.2e}"
+    return "-" if value is None else f"{value:,}" if isinstance(value, Integral) else str(value)
+
+
 @contextmanager
 def progress_bar(label: str, every: float | None = None) -> Iterator[Callable[..., None]]:
     """A bar on standard error; called with (done, total) and, if wanted, a few words.
@@ -166,30 +178,6 @@ def spinner(label: str) -> Iterator[Callable[[str], None]]:
     """A spinner on standard error for work whose length is not known; called with what is being done now."""
     with Console(stderr=True).status(Text(harmless(label))) as status:
         yield lambda stage: status.update(Text(harmless(f"{label}: {stage}")))
-
-
-def small_picture(world: "World", width: int = 64) -> str:
-    """A world's walls in half-block characters, two rows of cells per line; large ones are thinned to fit.
-
-    Example:
-        >>> from lapwing.environments import Layout, make_world
-        >>> print(small_picture(make_world(Layout.from_text("XXX\\nX X\\nXXX"))))
-        █▀█
-        ▀▀▀
-    """
-    import numpy as np
-
-    points = world.field_points()
-    if points is None or world.num_states is None:
-        return ""
-    walls = np.ma.getmaskarray(world.field_image(np.zeros(len(points))))
-    step = -(-max(walls.shape) // width)
-    walls = walls[::step, ::step]
-    lines = []
-    for row in range(0, walls.shape[0], 2):
-        lower = walls[row + 1] if row + 1 < walls.shape[0] else [False] * walls.shape[1]
-        lines.append("".join(" ▀▄█"[int(top) + 2 * int(bottom)] for top, bottom in zip(walls[row], lower, strict=True)))
-    return "\n".join(lines)
 
 
 def _console() -> Console:

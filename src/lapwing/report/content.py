@@ -180,7 +180,7 @@ def _audit_figures(run: Run) -> dict[str, Any]:
 def _tiles(run: Run, truth: Truth | None, components: list[Component]) -> list[Tile]:
     tiles = []
     if truth is not None:
-        counted = (run.scores or {}).get("counting") or {}
+        counted = (run.scores or {}).get("baseline") or {}
         beside = f"counting the same data: {counted['subspace_cosine']:.4f}" if "subspace_cosine" in counted else ""
         found = truth.score
         cosine, paper = float(found["subspace_cosine"]), float(found["cosine"])

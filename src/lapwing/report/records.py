@@ -58,10 +58,10 @@ def check_scores(record: Record) -> None:
         learned.text("definition")
         if missing := {one.name for one in fields(Score)} - set(learned.content):
             raise LapwingError(f"{learned.where} lacks the field {min(missing)!r}; {DAMAGED}")
-    if record.has("counting"):
-        record.record("counting").number("subspace_cosine")
-    if record.has("counting_eigenvalues"):
-        counted = record.record("counting_eigenvalues")
+    if record.has("baseline"):
+        record.record("baseline").number("subspace_cosine")
+    if record.has("baseline_eigenvalues"):
+        counted = record.record("baseline_eigenvalues")
         counted.text("definition")
         counted.numbers("values")
 

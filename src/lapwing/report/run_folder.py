@@ -1,4 +1,4 @@
-"""A run directory: the representation, its spectrum and pictures, what it was made from, and how."""
+"""The run folder: a representation, its spectrum and pictures, what it was made from, and how."""
 
 import platform
 import re
@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.data.audit import audit
+from lapwing.data.audit import audit as audited
 from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import one_step, successor
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.environments import world_from_description
-from lapwing.errors import LapwingError, LapwingWarning
+from lapwing.errors import ArgumentError, LapwingError, LapwingWarning
 from lapwing.evaluation.score import Score
 from lapwing.operators.operator import Operator
 from lapwing.plots.figures import SCREEN, What, representation_figure, save_figure
@@ -27,27 +27,18 @@ from lapwing.solving import solve
 from lapwing.storage.files import write_array, write_csv, write_json
 from lapwing.storage.folders import LOCK
 from lapwing.storage.models import FORMAT, MANIFEST, NEXT_WEIGHTS, VERSION, WEIGHTS
-from lapwing.storage.orders import ORDER, read_order
 from lapwing.storage.reading import read_manifest
 from lapwing.storage.records import learning_history
+from lapwing.storage.run_configuration import RUN_FILE, read_configuration
 
-# What a run directory may hold besides the representation itself; the page is written by ``lapwing report``.
-RUN_FILES = {
-    "spectrum.csv",
-    "config.json",
-    "metrics.csv",
-    "audit.json",
-    "scores.json",
-    "made.json",
-    "observations.npy",
-    "curves.png",
-    "spectrum.png",
-    "eigenvectors.png",
-    "curves.pdf",
-    "spectrum.pdf",
-    "eigenvectors.pdf",
-    "report.html",
-}
+# What a run folder may hold besides the representation itself and run.json.
+RUN_FILES = (
+    "spectrum.csv", "config.json", "metrics.csv", "audit.json", "scores.json", "provenance.json", "observations.npy",
+    *(f"{what}.{kind}" for what in ("curves", "spectrum", "eigenvectors") for kind in ("png", "pdf")), "report.html",
+)  # fmt: skip
+MODEL_FILES = (MANIFEST, WEIGHTS, NEXT_WEIGHTS)
+# A folder in it with the representation that the model was compared with.
+GROUND_TRUTH = "ground_truth"
 
 PACKAGES = ("lapwing", "jax", "numpy", "scipy", "equinox", "optax")
 
@@ -62,17 +53,19 @@ MAX_OBSERVATION_BYTES = 8 << 20
 
 
 def refuse_foreign(out: Path, besides: Collection[str] = ()) -> None:
-    """An error, before any work is done, if ``out`` is a file or a folder of something else.
+    """Raise an error, before any work is done, if ``out`` is a file or holds something else than a run.
 
-    A run that was interrupted is ours: it holds an order, or nothing but a lock and what is named in ``besides``.
+    Args:
+        out: where a run is to be written.
+        besides: names that the folder of an interrupted run may hold.
     """
     if out.exists() and not out.is_dir():
-        raise LapwingError(f"{out} is a file; choose a folder")
+        raise ArgumentError(f"{out} is a file; choose a folder")
     present = {path.name for path in out.iterdir()} if out.is_dir() else set()
     if (out / MANIFEST).exists():
         read_manifest(out / MANIFEST, FORMAT, VERSION)
-    elif read_order(out) is None and present - {LOCK, *besides}:
-        raise LapwingError(f"{out} holds other files and no {MANIFEST}; choose an empty or new folder")
+    elif read_configuration(out) is None and present - {LOCK, *besides}:
+        raise ArgumentError(f"{out} holds other files and no {MANIFEST}; choose an empty or new folder")
 
 
 def write_run(
@@ -80,28 +73,42 @@ def write_run(
     out: Path,
     *,
     data: Trajectories | Operator | None = None,
+    audit: dict[str, Any] | None = None,
+    truth: LaplacianRepresentation | None = None,
+    baseline: LaplacianRepresentation | None = None,
     scores: Mapping[str, Score] | None = None,
     command: Sequence[str] | None = None,
 ) -> list[Path]:
-    """Write everything there is to say about a representation; the files written, pictures last.
+    """Write a representation and everything that is shown about it.
 
     Args:
         model: what was solved or learned.
         out: the folder.
-        data: what it was made from; its audit is kept, and the counting estimate of the eigenvalues.
-        scores: against a truth, by name: ``learned``, ``counting``; only the first word of a name counts.
-        command: the words typed, as they were typed.
+        data: what it was made from.
+        audit: of the data, from :func:`audit_record`; made here if None.
+        truth: the ground truth it was compared with, kept so that a report need not solve again.
+        baseline: the tabular estimate from the same data, from :func:`tabular_baseline`.
+        scores: against the ground truth, by ``learned`` and ``baseline``.
+        command: the command line as typed.
+
+    Returns:
+        The files written, pictures last.
     """
     # A damaged description is better known before anything is written.
     world = world_from_description(model.metadata.get("world"))
     model.save(out)
+    if truth is None:
+        _remove_model(out / GROUND_TRUTH)
+    else:
+        truth.save(out / GROUND_TRUTH)
     written = [out / MANIFEST, out / WEIGHTS, write_csv(out / "spectrum.csv", spectrum_rows(model))]
-    history = model.metadata.get("history")
+    if audit is None and isinstance(data, Trajectories):
+        audit = audit_record(data)
     records = {
         "config.json": _config_record(model),
-        "audit.json": audit_record(data) if isinstance(data, Trajectories) else None,
-        "scores.json": scores_record(model, data, scores or {}),
-        "made.json": made_record(model, command),
+        "audit.json": audit,
+        "scores.json": _scores_record(model, baseline, scores or {}),
+        "provenance.json": _provenance_record(model, command),
     }
     for name, record in records.items():
         if record is not None:
@@ -111,44 +118,95 @@ def write_run(
     if observations is not None:
         write_array(out / "observations.npy", observations)
         written.append(out / "observations.npy")
+    history = model.metadata.get("history")
     if history:
         written.append(write_csv(out / "metrics.csv", learning_history(model.metadata)))
     figures: dict[What, Any] = {"curves": history, "spectrum": model, "eigenvectors": world}
     for what in (what for what, drawable in figures.items() if drawable):
         figure = representation_figure({out.name: model}, what, style=SCREEN)
         written.append(save_figure(figure, out / f"{what}.png"))
-    # Left by an earlier run in this folder: it would speak of another model.
-    for name in RUN_FILES - {path.name for path in written}:
+    # Files of an earlier run in this folder describe another model.
+    for name in set(RUN_FILES) - {path.name for path in written}:
         (out / name).unlink(missing_ok=True)
     return written
 
 
+def tabular_baseline(data: Trajectories | Operator, dim: int) -> LaplacianRepresentation | None:
+    """The tabular (counting) estimate from data: what learning from the same data is compared with.
+
+    Args:
+        data: what was learned from.
+        dim: how many components.
+
+    Returns:
+        The representation; None where observations do not repeat or counting does not work.
+    """
+    if not (isinstance(data, Trajectories) and data.has_table):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LapwingWarning)
+            return solve(data, dim)
+    except LapwingError:
+        return None
+
+
 def seed_folders(folder: Path) -> list[Path]:
-    """The runs of several seeds that were learned together, in the order of their numbers; none of a single run."""
+    """The runs of several seeds that were learned together.
+
+    Args:
+        folder: their common folder.
+
+    Returns:
+        Folders in the order of their seeds; none of a single run.
+    """
     found = [path for path in folder.glob("seed-*") if re.fullmatch(r"seed-\d{1,10}", path.name)]
     return sorted((path for path in found if (path / MANIFEST).is_file()), key=lambda path: int(path.name[5:]))
 
 
 def sweep(folder: Path) -> None:
-    """Remove what a process that was killed while it wrote a run left half-written; the folder must be locked."""
-    for name in (MANIFEST, WEIGHTS, NEXT_WEIGHTS, ORDER, *RUN_FILES):
-        for place in (folder, *seed_folders(folder)):
-            for temporary in place.glob(f".{name}.????????"):
+    """Remove temporary files of a process that was killed while it wrote a run.
+
+    Args:
+        folder: the run folder, which must be locked.
+    """
+    for place in (folder, *seed_folders(folder)):
+        for name in (RUN_FILE, *MODEL_FILES, *RUN_FILES):
+            for temporary in (*place.glob(f".{name}.????????"), *place.glob(f"{GROUND_TRUTH}/.{name}.????????")):
                 temporary.unlink(missing_ok=True)
 
 
 def clear_run(folder: Path) -> None:
-    """Remove the files of a run, if the folder holds one; anything else in it stays."""
+    """Remove the files of a run, if the folder holds one; anything else in it stays.
+
+    Args:
+        folder: a run folder.
+    """
     if not (folder / MANIFEST).is_file():
         return
-    for name in (MANIFEST, WEIGHTS, *RUN_FILES):
+    for name in RUN_FILES:
         (folder / name).unlink(missing_ok=True)
-    with suppress(OSError):  # there is more in it
-        folder.rmdir()
+    _remove_model(folder / GROUND_TRUTH)
+    _remove_model(folder)
+
+
+def _remove_model(folder: Path) -> None:
+    if (folder / MANIFEST).is_file() and not folder.is_symlink():
+        for name in MODEL_FILES:
+            (folder / name).unlink(missing_ok=True)
+        with suppress(OSError):  # there is more in it
+            folder.rmdir()
 
 
 def spectrum_rows(model: LaplacianRepresentation) -> list[dict[str, Any]]:
-    """One row per component: eigenvalues (with error bars where they come from data), residual and verdict."""
+    """The spectrum as a table.
+
+    Args:
+        model: the representation.
+
+    Returns:
+        One row per component: eigenvalues (with error bars where they come from data), residual and verdict.
+    """
     certificate = model.certificate()
     columns: dict[str, Any] = {}
     for definition in dict.fromkeys([model.definition, one_step(), successor(0.9)]):
@@ -167,10 +225,15 @@ def spectrum_rows(model: LaplacianRepresentation) -> list[dict[str, Any]]:
 
 
 def audit_record(data: Trajectories) -> dict[str, Any]:
-    """The audit, how often each state was visited, and how long episodes were.
+    """The audit of a data set, how often each state was visited, and how long episodes were.
 
-    ``visits`` goes with ``visits_of``: "states" of a grid world, "cells" of a raster over a box's first two axes (of
-    shape ``visits_shape``), "rows" of the table of observations; both are None where nothing can be counted.
+    Args:
+        data: the data set.
+
+    Returns:
+        JSON types. ``visits`` goes with ``visits_of``: "states" of a grid world, "cells" of a raster over a box's first
+        two axes (of shape ``visits_shape``), "rows" of the table of observations; both are None where nothing can be
+        counted.
     """
     lengths, counts = np.unique(data.lengths, return_counts=True)
     if len(lengths) > MAX_LENGTHS:
@@ -178,23 +241,22 @@ def audit_record(data: Trajectories) -> dict[str, Any]:
         episode_lengths = {"edges": edges.tolist(), "counts": counts.tolist()}
     else:
         episode_lengths = {"lengths": lengths.tolist(), "counts": counts.tolist()}
-    return {**audit(data).as_dict(), "episode_lengths": episode_lengths, **_visits(data)}
+    return {**audited(data).as_dict(), "episode_lengths": episode_lengths, **_visits(data)}
 
 
-def scores_record(
-    model: LaplacianRepresentation, data: Trajectories | Operator | None, scores: Mapping[str, Score]
+def _scores_record(
+    model: LaplacianRepresentation, baseline: LaplacianRepresentation | None, scores: Mapping[str, Score]
 ) -> dict[str, Any] | None:
-    """Scores by the first word of their name, and eigenvalues by counting the same data, in the model's definition."""
-    record: dict[str, Any] = {name.split()[0]: found.as_dict() for name, found in scores.items()}
-    if isinstance(data, Trajectories) and data.has_table and model.metadata.get("method") != "solve":
-        counted = _counted_eigenvalues(model, data)
-        if counted is not None:
-            record["counting_eigenvalues"] = {"definition": str(model.definition), "values": counted.tolist()}
+    """Scores by ``learned`` and ``baseline``, and the baseline's eigenvalues in the model's definition."""
+    record: dict[str, Any] = {name: found.as_dict() for name, found in scores.items()}
+    if baseline is not None:
+        values = baseline.eigenvalues_in(model.definition).tolist()
+        record["baseline_eigenvalues"] = {"definition": str(model.definition), "values": values}
     return record or None
 
 
-def made_record(model: LaplacianRepresentation, command: Sequence[str] | None) -> dict[str, Any]:
-    """The command as typed, versions, the date, and what the model says of seed and time."""
+def _provenance_record(model: LaplacianRepresentation, command: Sequence[str] | None) -> dict[str, Any]:
+    """The command as typed, versions, the date, and the model's own seed and time."""
     return {
         "command": None if command is None else list(command),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -239,16 +301,6 @@ def _cell_counts(points: NDArray[Any], seen: NDArray[np.int64] | None) -> NDArra
         limits = [(-0.5, 0.5)] * points.shape[1]
         total += np.histogramdd(rows, bins=VISIT_CELLS, range=limits, weights=weights)[0].astype(np.int64)
     return total
-
-
-def _counted_eigenvalues(model: LaplacianRepresentation, data: Trajectories) -> NDArray[np.float64] | None:
-    """What counting and diagonalising the same data reads, as far as it can; None where it cannot."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LapwingWarning)
-            return solve(data, model.dim).eigenvalues_in(model.definition)
-    except LapwingError:
-        return None
 
 
 def _observations_to_keep(model: LaplacianRepresentation, data: Trajectories | Operator | None) -> NDArray[Any] | None:

@@ -28,6 +28,7 @@ class Run:
         audit: of the data it was made from.
         scores: against a truth, and the counting estimate.
         made: command, versions, date.
+        ground_truth: what it was compared with, so that nothing is solved again.
         observations: to show a network on, where neither the model nor its world has any.
     """
 
@@ -37,6 +38,7 @@ class Run:
     audit: dict[str, Any] | None = None
     scores: dict[str, Any] | None = None
     made: dict[str, Any] | None = None
+    ground_truth: LaplacianRepresentation | None = None
     observations: NDArray[Any] | None = None
 
     @property
@@ -62,7 +64,8 @@ def read_run(folder: Path) -> Run:
         history=_history(model, folder / "metrics.csv"),
         audit=_record(folder / "audit.json", check_audit),
         scores=_record(folder / "scores.json", check_scores),
-        made=_record(folder / "made.json", check_made),
+        made=_record(folder / "provenance.json", check_made),
+        ground_truth=load(folder / "ground_truth") if (folder / "ground_truth").is_dir() else None,
         observations=_observations(array) if array.exists() else None,
     )
 

@@ -135,7 +135,7 @@ def _training_gaps(run: Run) -> GapDistribution | None:
 
 
 def _counting(run: Run) -> NDArray[np.float64] | None:
-    found = (run.scores or {}).get("counting_eigenvalues")
+    found = (run.scores or {}).get("baseline_eigenvalues")
     if not found or found.get("definition") != str(run.model.definition):
         return None
     return np.asarray(found["values"], dtype=np.float64)

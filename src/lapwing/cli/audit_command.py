@@ -1,0 +1,38 @@
+"""``lapwing audit``: what is in a data set, and what is wrong with it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from lapwing.cli import terminal
+from lapwing.cli.arguments import Flag
+
+
+@dataclass(frozen=True)
+class AuditCommand:
+    """Audit a data set: coverage, components, episode ends, asymmetry, hidden resets.
+
+    Example: lapwing audit data
+    """
+
+    data: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]
+    """Folder that `lapwing collect` or Trajectories.save wrote."""
+    discount: float = 0.9
+    """Discount of the lags that training would draw."""
+    json: Flag = False
+    """Print JSON instead of a table."""
+
+    def run(self) -> None:
+        """Print the audit and its warnings."""
+        from lapwing.data.audit import audit
+        from lapwing.data.trajectories import Trajectories
+
+        result = audit(Trajectories.load(self.data, mmap=True), self.discount)
+        if self.json:
+            terminal.print_json(result.as_dict())
+            return
+        terminal.print_facts(f"Audit of {self.data}", result.rows())
+        for warning in result.warnings:
+            terminal.note(warning)

@@ -1,0 +1,93 @@
+"""``lapwing collect``: experience into a folder."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from lapwing.cli import terminal
+from lapwing.cli.arguments import (
+    Flag,
+    LayoutsFolder,
+    Observation,
+    PolicyFile,
+    Slip,
+    collection_source,
+    file_name,
+    option,
+)
+from lapwing.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class CollectCommand:
+    """Collect experience into a folder.
+
+    Example: lapwing collect Rooms-16 --steps 1000000 --out data
+    """
+
+    world: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="WORLD")]
+    """A world's name, a rule (maze:10x15:3), a .txt layout, or gym:ID for a Gymnasium environment."""
+    steps: int = 1_000_000
+    """How many transitions."""
+    episode_length: Annotated[str | None, option("N|LOW-HIGH", "50, or a Gymnasium environment's own ends")] = None
+    """Transitions per episode, 50 or a range 20-80."""
+    observation: Observation = None
+    """What is observed in a grid."""
+    slip: Slip = None
+    """Probability that a random move replaces the chosen one, in a grid."""
+    policy: PolicyFile = None
+    """Table (states, 4) of move probabilities, in a grid."""
+    seed: int = 0
+    """The same seed gives the same data."""
+    layouts: LayoutsFolder = None
+    """Folder of *.txt layouts."""
+    out: Annotated[Path | None, option("DIR", "runs/collect-WORLD")] = None
+    """Folder to write."""
+    json: Flag = False
+    """Print JSON instead of a table."""
+
+    def run(self) -> None:
+        """Collect and write."""
+        from lapwing.data.collect import collect
+        from lapwing.storage.reading import read_array
+
+        source, label = collection_source(self.world)
+        out = self.out or Path("runs") / f"collect-{file_name(label)}"
+        with terminal.progress_bar(f"collecting from {label}") as progress:
+            data = collect(
+                source,
+                self.steps,
+                episode_length=_episode_length(self.episode_length),
+                policy=None if self.policy is None else read_array(self.policy),
+                observation=self.observation,
+                slip=self.slip,
+                layouts=self.layouts,
+                seed=self.seed,
+                out=out,
+                progress=progress,
+            )
+        facts = {
+            "transitions": data.num_transitions,
+            "episodes": data.num_episodes,
+            "observation_shape": list(data.observation_shape),
+            "distinct_observations": len(data.observations) if data.has_table else None,
+            "folder": str(out),
+        }
+        if self.json:
+            terminal.print_json(facts)
+            return
+        rows = [(name.replace("_", " "), terminal.cell(value)) for name, value in facts.items()]
+        terminal.print_facts(f"Collected from {label}", rows)
+        print(f"Audit it: lapwing audit {out}")
+
+
+def _episode_length(text: str | None) -> int | tuple[int, int] | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
+    if match is None:
+        raise ArgumentError(f"--episode-length is a number such as 50 or a range such as 20-80, got {text!r}")
+    return int(match[1]) if match[2] is None else (int(match[1]), int(match[2]))

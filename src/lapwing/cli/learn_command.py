@@ -1,0 +1,443 @@
+"""``lapwing learn``: learn a representation, or resume learning that was interrupted."""
+
+import os
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+import tyro
+
+from lapwing.cli import terminal
+from lapwing.cli.arguments import (
+    GYMNASIUM_PREFIX,
+    Flag,
+    LayoutsFolder,
+    Observation,
+    Slip,
+    collection_source,
+    file_name,
+    option,
+    typed_command,
+)
+from lapwing.errors import ArgumentError, CannotWriteError, DamagedFileError, LapwingError
+
+if TYPE_CHECKING:
+    from lapwing.cli.results import Result
+    from lapwing.data.trajectories import Trajectories
+    from lapwing.operators.operator import Operator
+    from lapwing.representation import LaplacianRepresentation
+    from lapwing.storage.run_configuration import RunConfiguration
+    from lapwing.training.learner import Learner
+
+PAGE = "report.html"
+
+# As many as one page shows side by side.
+MAX_SEEDS = 24
+
+# What may be given with --resume; everything else is as it was.
+WITH_RESUME = ("resume", "json", "no_report")
+
+
+@dataclass(frozen=True)
+class LearnCommand:
+    """Learn a representation from a world's experience, its exact operator, or a data set.
+
+    Example: lapwing learn Rooms-16 --dim 11 --out demo
+    """
+
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE", help_behavior_hint="")] = ""
+    """A world's name, a rule, a .txt layout, gym:ID, or a data folder."""
+    resume: Annotated[Path | None, option("RUN", "none")] = None
+    """Resume a run that was interrupted, with its own arguments; the end is the same to the last bit."""
+    config: Annotated[Path | None, option("FILE", "none")] = None
+    """A .json or .toml file of learning options; a flag that is given wins over the file, the file over the preset."""
+    dim: Annotated[int | None, option("N", "11")] = None
+    """How many components."""
+    preset: Annotated[str | None, option("{default,paper,pixels}", "default")] = None
+    """What the other options start from."""
+    exact: Flag = False
+    """Learn from the exact operator of the world instead of experience."""
+    data_steps: int = 1_000_000
+    """Transitions to collect where no data folder is given."""
+    steps: Annotated[int | None, option("N", "the preset's")] = None
+    """Gradient steps at most."""
+    all_steps: Flag = False
+    """Make all of them, converged or not."""
+    seed: Annotated[int | None, option("N", "0")] = None
+    """Of collection and of learning."""
+    seeds: int = 1
+    """How many seeds to learn in one program, from --seed on; of several, each is a run of its own in OUT/seed-N."""
+    objective: Annotated[str | None, option("NAME", "allo")] = None
+    """allo, ggdo, gdo or quadratic_penalty."""
+    encoder: Annotated[str | None, option("NAME", "by the shape of observations")] = None
+    """fourier, mlp, conv or table."""
+    batches: Annotated[str | None, option("KIND", "exact where observations repeat")] = None
+    """exact, sampled (the paper's) or unbiased."""
+    discounts: Annotated[tuple[float, ...] | None, option("G...", "the preset's")] = None
+    """Discounts of the lags; several are mixed."""
+    batch_size: Annotated[int | None, option("N", "1024")] = None
+    """Pairs per step, where batches are sampled."""
+    barrier: Annotated[float | None, option("B", "the preset's")] = None
+    """Barrier coefficient at the start."""
+    barrier_rate: Annotated[float | None, option("R", "the preset's")] = None
+    """Growth of the barrier."""
+    dual_rate: Annotated[float | None, option("R", "the preset's")] = None
+    """Step of the dual ascent."""
+    learning_rate: Annotated[float | None, option("R", "the preset's")] = None
+    """Of Adam, at the start."""
+    refine: Annotated[str | None, option("{ritz,none}", "the preset's")] = None
+    """Rotate inside the learned span at the end, or not."""
+    log_every: Annotated[int | None, option("N", "the preset's")] = None
+    """Steps between lines of progress."""
+    observation: Observation = None
+    """What is observed in a grid."""
+    slip: Slip = None
+    """Probability that a random move replaces the chosen one, in a grid."""
+    layouts: LayoutsFolder = None
+    """Folder of *.txt layouts."""
+    out: Annotated[Path | None, option("DIR", "runs/learn-SOURCE")] = None
+    """Folder to write."""
+    overwrite: Flag = False
+    """Replace a run in the folder that was interrupted."""
+    log: Annotated[
+        tuple[Literal["tensorboard", "wandb"], ...], tyro.conf.UseAppendAction, option("{tensorboard,wandb}", "none")
+    ] = ()
+    """Write metrics there too, into the run's folder; may be given twice. wandb stays offline unless WANDB_MODE is set
+    to something else."""
+    no_report: Flag = False
+    """Leave out report.html, the page that shows the run."""
+    json: Flag = False
+    """Print JSON instead of tables."""
+
+    def run(self) -> int:
+        """Learn and write the run, or resume one."""
+        from lapwing.storage.run_configuration import FINISHED, RunConfiguration
+
+        if self.resume is not None:
+            arguments, configuration = _resumed(self, self.resume)
+            if configuration.status == FINISHED:
+                return _show_finished(arguments, self.resume)
+            return _learn(arguments, configuration, resuming=True)
+        if not self.source:
+            raise ArgumentError("name what to learn, e.g. `lapwing learn Rooms-16`; `lapwing worlds` lists the worlds")
+        options = {} if self.config is None else read_options(self.config)
+        return _learn(self, RunConfiguration("learn", {}, options, typed_command()), resuming=False)
+
+    @property
+    def label(self) -> str:
+        """The name of the world or of the data folder."""
+        return Path(self.source).resolve().name if self.is_data else self.source.removeprefix(GYMNASIUM_PREFIX)
+
+    @property
+    def is_data(self) -> bool:
+        """Whether the source is a data folder."""
+        from lapwing.data.trajectories import MANIFEST
+
+        return (Path(self.source) / MANIFEST).is_file()
+
+    def folders(self, out: Path) -> list[Path]:
+        """Where the model of each seed goes: a single one into the run folder itself."""
+        seed = self.seed or 0
+        return [out] if self.seeds == 1 else [out / f"seed-{number}" for number in range(seed, seed + self.seeds)]
+
+
+def read_options(path: Path) -> dict[str, Any]:
+    """Read a configuration file.
+
+    Args:
+        path: a .json or .toml file of learning options by name.
+
+    Returns:
+        The options as JSON types; names and values are checked where they are used.
+    """
+    from lapwing.storage.reading import MAX_MANIFEST_BYTES, read_bytes, read_record
+
+    if path.suffix.lower() == ".json":
+        return read_record(path)
+    if path.suffix.lower() != ".toml":
+        raise ArgumentError(f"{path}: a configuration file is a .json or .toml file")
+    import tomllib
+
+    try:
+        return tomllib.loads(read_bytes(path, MAX_MANIFEST_BYTES).decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise DamagedFileError(f"{path} is not readable TOML ({error})") from error
+
+
+def _learn(arguments: LearnCommand, configuration: "RunConfiguration", *, resuming: bool) -> int:
+    from lapwing.cli.results import show_results
+    from lapwing.report.run_folder import refuse_foreign
+    from lapwing.storage.folders import locked
+    from lapwing.training.interrupts import termination_as_interrupt
+    from lapwing.training.sinks import SINKS, make_sink
+
+    if not 1 <= arguments.seeds <= MAX_SEEDS:
+        raise ArgumentError(f"--seeds is how many, from 1 to {MAX_SEEDS}; got {arguments.seeds}")
+    out = arguments.out or Path("runs") / f"learn-{file_name(arguments.label)}"
+    refuse_foreign(out, besides=SINKS)
+    # Before any work: an option that is wrong or a package that is missing is better known at once.
+    learner = _learner(arguments, configuration.options)
+    arguments = replace(arguments, dim=learner.config.dim, seed=learner.config.seed, preset=learner.preset)
+    configuration = msgspec.structs.replace(configuration, arguments=_stored(arguments))
+    with termination_as_interrupt(), locked(out), _recorded(arguments, configuration, out, resuming=resuming):
+        with ExitStack() as open_sinks:
+            sinks = [open_sinks.enter_context(make_sink(name, out)) for name in dict.fromkeys(arguments.log)]
+            data, truth = _data_and_ground_truth(arguments, learner.config.dim, out)
+            models = _models(arguments, learner, data, truth, sinks, out)
+        with terminal.spinner("scoring, drawing, writing"):
+            results = _written(arguments, models, out, data, truth, configuration.typed)
+        code = show_results(results, arguments.label, out, out / PAGE, as_json=arguments.json, new=True)
+    if not (arguments.no_report or arguments.json):
+        print(f"Open it in a browser: {(out / PAGE).resolve().as_uri()}")
+    return code
+
+
+def _learner(arguments: LearnCommand, options: dict[str, Any]) -> "Learner":
+    """default < preset < configuration file < flags that were given."""
+    from lapwing.training.config import LearnConfig
+    from lapwing.training.learner import Learner
+
+    known = {field.name for field in fields(LearnConfig)}
+    given = {name: value for name, value in vars(arguments).items() if name in known and value is not None}
+    if arguments.all_steps:
+        given["stop_when_converged"] = False
+    options = {"preset": "default", **options, **given}
+    if arguments.preset is not None:
+        options["preset"] = arguments.preset
+    return Learner(**options)
+
+
+def _data_and_ground_truth(
+    arguments: LearnCommand, dim: int, out: Path
+) -> "tuple[Trajectories | Operator, LaplacianRepresentation | None]":
+    """What to learn from, and the ground truth where there is one."""
+    from lapwing.data.collect import collect
+    from lapwing.data.trajectories import MANIFEST, Trajectories
+    from lapwing.environments import world_from_description
+    from lapwing.solving import operator, solve
+    from lapwing.storage.run_configuration import EXPERIENCE
+
+    def ground_truth(source: Any, **options: Any) -> "LaplacianRepresentation":
+        with terminal.spinner("solving for the ground truth") as say:
+            return solve(source, dim, say=say, **options)
+
+    if arguments.is_data:
+        if arguments.exact or arguments.slip is not None or arguments.observation is not None:
+            raise ArgumentError("--exact, --slip and --observation are for worlds; a data folder is taken as it is")
+        data = Trajectories.load(arguments.source)
+        world = world_from_description(data.metadata.get("world"))
+        return data, None if world is None else ground_truth(world)
+    options: dict[str, Any] = {name: getattr(arguments, name) for name in ("observation", "slip", "layouts")}
+    source, label = collection_source(arguments.source)
+    in_gymnasium = arguments.source.startswith(GYMNASIUM_PREFIX)
+    truth = None if in_gymnasium else ground_truth(source, **options)
+    if arguments.exact:
+        return operator(source, **options), truth
+    # Own worlds repeat their experience; that of other environments is kept, to resume from.
+    kept = out / EXPERIENCE if in_gymnasium else None
+    if kept is not None and (kept / MANIFEST).is_file():
+        return Trajectories.load(kept), truth
+    with terminal.progress_bar(f"collecting from {label}") as progress:
+        seed = arguments.seed or 0
+        return collect(source, arguments.data_steps, seed=seed, out=kept, progress=progress, **options), truth
+
+
+def _models(
+    arguments: LearnCommand,
+    learner: "Learner",
+    data: "Trajectories | Operator",
+    truth: "LaplacianRepresentation | None",
+    sinks: Sequence[Callable[..., None]],
+    out: Path,
+) -> "list[LaplacianRepresentation]":
+    """Learn, with progress on the screen and in the sinks; after a divergence or collapse, what is left of it."""
+    import numpy as np
+
+    from lapwing.storage.run_configuration import CHECKPOINTS
+    from lapwing.training.engine import LearningDivergedError, NetworkCollapsedError, Report
+
+    quality = "angle" if truth is None else "cosine"
+    columns = ["step", "largest angle" if truth is None else "similarity", "loss", "barrier"]
+    with terminal.live_table(f"learning {arguments.label}", columns) as show:
+
+        def report(line: Report) -> None:
+            terms = (line.metrics.loss, line.metrics.terms.get("barrier", np.nan))
+            numbers = [line.extra.get(quality), *(float(np.mean(term)) for term in terms)]
+            cells = ["-" if number is None else f"{number:.4f}" for number in numbers]
+            show(line.step, line.steps, [f"{line.step:,}", *cells])
+            for sink in sinks:
+                sink(line)
+
+        seeds = range(learner.config.seed, learner.config.seed + arguments.seeds)
+        try:
+            return learner.fit_many(data, list(seeds), truth=truth, report=report, checkpoints=out / CHECKPOINTS)
+        except (LearningDivergedError, NetworkCollapsedError) as error:
+            if not error.models:
+                raise
+            # It names its problems, and is written like any other result.
+            return error.models
+
+
+def _written(
+    arguments: LearnCommand,
+    models: "Sequence[LaplacianRepresentation]",
+    out: Path,
+    data: "Trajectories | Operator",
+    truth: "LaplacianRepresentation | None",
+    typed: list[str],
+) -> "list[Result]":
+    """Write every run and the page that shows them; what they share is computed once."""
+    from lapwing.cli.results import Result
+    from lapwing.data.trajectories import Trajectories
+    from lapwing.evaluation.score import score
+    from lapwing.report.run_folder import audit_record, tabular_baseline, write_run
+
+    baseline = tabular_baseline(data, models[0].dim)
+    audit = audit_record(data) if isinstance(data, Trajectories) else None
+    shared = {} if truth is None or baseline is None else {"baseline": score(baseline, truth)}
+    results = []
+    for model, folder in zip(models, arguments.folders(out), strict=True):
+        scores = {} if truth is None else {"learned": score(model, truth), **shared}
+        files = write_run(
+            model, folder, data=data, audit=audit, truth=truth, baseline=baseline, scores=scores, command=typed
+        )
+        results.append(Result(model, folder, scores, files))
+    if not arguments.no_report:
+        from lapwing.report import write_report
+
+        page = write_report([result.folder for result in results], out / PAGE)
+        if len(results) == 1:
+            results[0].files.append(page)
+    return results
+
+
+# --- run.json: what a run was started with, and resuming --------------------------------------------------------------
+
+
+def _stored(arguments: LearnCommand) -> dict[str, Any]:
+    """Arguments as JSON types, with paths that hold wherever the run is resumed from."""
+    from lapwing.environments import LAYOUTS_VARIABLE
+
+    # A folder of a world's name, such as the run itself, does not make the world a path.
+    path = Path(arguments.source)
+    is_path = arguments.is_data or (path.suffix == ".txt" and path.is_file())
+    named = arguments.layouts or os.environ.get(LAYOUTS_VARIABLE)
+    lasting = {
+        "source": str(path.resolve()) if is_path else arguments.source,
+        "layouts": None if named is None else str(Path(named).resolve()),
+    }
+    # Where the run is, and what concerns one call only, is not part of it.
+    left_out = dict.fromkeys(("out", "resume", "config", "overwrite", "json"))
+    plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(arguments).items()}
+    return {name: value for name, value in (plain | lasting).items() if name not in left_out}
+
+
+def _from_stored(folder: Path, configuration: "RunConfiguration") -> LearnCommand:
+    """The arguments in ``run.json``, a file that may be damaged or forged: only what :func:`_stored` writes is read."""
+    from lapwing.storage.run_configuration import RUN_FILE
+
+    damaged = f"{folder / RUN_FILE} is damaged or forged"
+    expected = _stored(LearnCommand())
+    if configuration.command != "learn" or set(configuration.arguments) != set(expected):
+        raise DamagedFileError(f"{damaged}: it does not hold the arguments of `lapwing learn`; begin the run again")
+    try:
+        found = msgspec.convert(configuration.arguments, LearnCommand, dec_hook=_as_path)
+    except msgspec.ValidationError as error:
+        raise DamagedFileError(f"{damaged}: {error}; begin the run again") from error
+    if not found.source or found.dim is None or found.seed is None or not 1 <= found.seeds <= MAX_SEEDS:
+        raise DamagedFileError(f"{damaged}: source, dim, seed or seeds cannot be; begin the run again")
+    if ":" in found.source.removeprefix(GYMNASIUM_PREFIX) and found.source.startswith(GYMNASIUM_PREFIX):
+        # Gymnasium imports the module named before a colon: a file must not choose which code is run.
+        raise DamagedFileError(
+            f"{folder} was learned from {found.source}, which names code to import; a file is not allowed to: "
+            "collect with your own script, then `lapwing learn DATA`"
+        )
+    return found
+
+
+def _as_path(kind: type, value: object) -> Path:
+    if kind is not Path or not isinstance(value, str):
+        raise ValueError("expected the path of a file")
+    return Path(value)
+
+
+def _resumed(given: LearnCommand, folder: Path) -> "tuple[LearnCommand, RunConfiguration]":
+    """The arguments a run was started with, shown as ``given`` asks."""
+    from lapwing.storage.run_configuration import read_configuration
+
+    others = [
+        one.name for one in fields(given) if one.name not in WITH_RESUME and getattr(given, one.name) != one.default
+    ]
+    if others:
+        name = "SOURCE" if others[0] == "source" else f"--{others[0].replace('_', '-')}"
+        raise ArgumentError(f"--resume uses the arguments that {folder} was started with; leave {name} out")
+    configuration = read_configuration(folder)
+    if configuration is None:
+        raise ArgumentError(f"{folder} holds no run that `lapwing learn` started; start one without --resume")
+    original = _from_stored(folder, configuration)
+    return replace(
+        original, out=folder, json=given.json, no_report=given.no_report or original.no_report
+    ), configuration
+
+
+def _show_finished(arguments: LearnCommand, out: Path) -> int:
+    """Print a run that has ended, as it was written; its scores are in its files."""
+    from lapwing.cli.results import Result, show_results
+    from lapwing.representation import load
+
+    folders = arguments.folders(out)
+    results = [Result(load(folder), folder, {}, sorted(folder.glob("[!.]*.*"))) for folder in folders]
+    code = show_results(results, arguments.label, out, out / PAGE, as_json=arguments.json, new=False)
+    terminal.note(f"the run in {out} had ended; nothing was left to do")
+    return code
+
+
+@contextmanager
+def _recorded(
+    arguments: LearnCommand, configuration: "RunConfiguration", out: Path, *, resuming: bool
+) -> Iterator[None]:
+    """Keep ``run.json`` while a run is carried out; nothing is left where it came to nothing."""
+    from lapwing.report.run_folder import clear_run, sweep
+    from lapwing.storage import run_configuration as storage
+    from lapwing.training.interrupts import LearningInterruptedError
+
+    sweep(out)
+    earlier = _earlier_runs(out)
+    if not resuming:
+        if not arguments.overwrite:
+            storage.refuse_unfinished(out)
+        storage.remove_configuration(out)
+        storage.write_configuration(out, configuration)
+    try:
+        yield
+    except (LapwingError, KeyboardInterrupt) as error:
+        if not storage.has_progress(out):
+            storage.remove_configuration(out)
+        elif isinstance(error, (KeyboardInterrupt, CannotWriteError)):
+            reached = "stopped" if isinstance(error, KeyboardInterrupt) else str(error)
+            if isinstance(error, LearningInterruptedError):
+                reached = f"stopped after {error.step:,} of {error.steps:,} steps"
+            error.args = (f"{reached}; resume with: lapwing learn --resume {shlex.quote(str(out))}",)
+        raise
+    for old in earlier - set(arguments.folders(out)):
+        clear_run(old)
+    storage.write_configuration(out, msgspec.structs.replace(configuration, status=storage.FINISHED))
+
+
+def _earlier_runs(out: Path) -> set[Path]:
+    """Runs that an earlier command left here, and that the next one replaces: the folder's own and its seeds'.
+
+    Only those that ``run.json`` lists: other folders of such a name, or links in their place, belong to somebody else.
+    """
+    from lapwing.storage.run_configuration import RUN_FILE, read_configuration
+
+    try:
+        configuration = read_configuration(out)
+        seeds = [] if configuration is None else _from_stored(out, configuration).folders(out)
+    except LapwingError:
+        seeds = []
+    return {out, *(folder for folder in seeds if not (folder.is_symlink() or (folder / RUN_FILE).exists()))}

@@ -1,0 +1,79 @@
+"""``lapwing plot``: a figure for a paper."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from lapwing.cli import terminal
+from lapwing.cli.arguments import Flag, Runs, option, run_folders
+from lapwing.errors import ArgumentError
+
+
+@dataclass(frozen=True)
+class PlotCommand:
+    """Draw a figure for a paper from one run or several: PDF, fonts sized for print, no titles.
+
+    Example: lapwing plot demo --what eigenvectors --components 1-6 --out figure.pdf
+    """
+
+    runs: Runs
+    """Folders that `lapwing learn` or `lapwing solve` wrote."""
+    what: Literal["eigenvectors", "spectrum", "curves", "comparison"] = "eigenvectors"
+    """Eigenvectors on the world (a row per run), one spectrum, one run's learning curves, or several runs compared."""
+    components: Annotated[str | None, option("LIST", "all, of eigenvectors the first 12")] = None
+    """Which components, such as 1-6 or 1,3,5-7."""
+    out: Annotated[Path | None, option("FILE", "RUN/WHAT.pdf, for several runs WHAT.pdf")] = None
+    """File to write; its ending chooses .pdf, .png or .svg."""
+    width: Annotated[float, tyro.conf.arg(metavar="INCHES")] = 5.5
+    """Of the figure: 5.5 fills a page of text, 3.25 one of two columns."""
+    json: Flag = False
+    """Print JSON instead of where the figure is."""
+
+    def run(self) -> None:
+        """Draw the figure and write it."""
+        runs = run_folders(self.runs)
+        components = None if self.components is None else component_numbers(self.components)
+        out = self.out or (self.runs[0] if len(self.runs) == 1 else Path()) / f"{self.what}.pdf"
+        from lapwing.plots import representation_figure, save_figure
+        from lapwing.representation import load
+
+        names = [run.resolve().name for run in runs]
+        if len(set(names)) < len(names):
+            names = [str(run) for run in runs]
+        with terminal.spinner("drawing"):
+            models = {name: load(run) for name, run in zip(names, runs, strict=True)}
+            figure = representation_figure(models, self.what, components, width=self.width)
+            save_figure(figure, out, dpi=300)
+        width, height = (round(float(inches), 2) for inches in figure.get_size_inches())
+        if self.json:
+            terminal.print_json({"figure": str(out), "what": self.what, "width": width, "height": height})
+            return
+        print(f"wrote {out} ({width:g} x {height:g} inches)")
+
+
+def component_numbers(text: str) -> list[int]:
+    """Read a list of component numbers.
+
+    Args:
+        text: numbers and ranges, such as ``1-6`` or ``1,3,5-7``.
+
+    Returns:
+        The numbers in the order given, each once.
+
+    Example:
+        >>> component_numbers("1,3,5-7")
+        [1, 3, 5, 6, 7]
+    """
+    numbers: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d{1,6})(?:\s*-\s*(\d{1,6}))?\s*", part)
+        if match is None:
+            raise ArgumentError(f"--components is a list such as 1-6 or 1,3,5-7, got {text!r}")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise ArgumentError(f"--components {part.strip()} runs backwards; write {last}-{first}")
+        numbers += range(first, last + 1)
+    return list(dict.fromkeys(numbers))

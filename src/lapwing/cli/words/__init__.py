@@ -1,1 +1,0 @@
-"""The words of the command line as dataclasses: one class per command, one field per option. Nothing heavy here."""

@@ -1,0 +1,95 @@
+"""``lapwing worlds``: the list of worlds."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from lapwing.cli import terminal
+from lapwing.cli.arguments import Flag, LayoutsFolder, option
+
+if TYPE_CHECKING:
+    from lapwing.environments import World
+
+RULES = "Any size by rule: room:20x30, rooms:4x4x5:SEED, maze:10x15:SEED. Your own: a .txt file, or --layouts DIR."
+
+
+@dataclass(frozen=True)
+class WorldsCommand:
+    """List the worlds, shipped and in a layouts folder, with a small picture of each if asked.
+
+    Example: lapwing worlds --pictures
+    """
+
+    layouts: LayoutsFolder = None
+    """Folder of *.txt layouts."""
+    pictures: Flag = False
+    """Draw each world in the terminal."""
+    out: Annotated[Path | None, option("FILE", "none")] = None
+    """Write a sheet of pictures to this .png, .pdf or .svg file."""
+    json: Flag = False
+    """Print JSON instead of a table."""
+
+    def run(self) -> None:
+        """Print the list."""
+        from lapwing.environments import layout_files, make_world, world_names
+
+        files = layout_files(self.layouts)
+        worlds = [make_world(name, layouts=self.layouts) for name in world_names(self.layouts)]
+        rows = [_row(world, "layouts folder" if world.name in files else "shipped") for world in worlds]
+        if self.out is not None:
+            from lapwing.plots import save_figure, worlds_figure
+
+            save_figure(worlds_figure(worlds), self.out)
+        if self.json:
+            keys = ("name", "source", "canvas", "states", "parts", "description")
+            terminal.print_json([dict(zip(keys, row, strict=True)) for row in rows])
+            return
+        if self.pictures:
+            rows = [[row[0], row[3], small_picture(world)] for row, world in zip(rows, worlds, strict=True)]
+            terminal.print_table("Worlds", ["world", "states", "picture"], rows)
+        else:
+            terminal.print_table("Worlds", ["world", "source", "canvas", "states", "parts", "what it is"], rows)
+        print(RULES if self.out is None else f"pictures: {self.out}")
+
+
+def _row(world: "World", source: str) -> list[str]:
+    facts = world.summary()
+    return [
+        world.name,
+        source,
+        facts["size"],
+        terminal.cell(facts["states"]),
+        str(facts["parts"]),
+        facts["description"],
+    ]
+
+
+def small_picture(world: "World", width: int = 64) -> str:
+    """The walls of a world in half-block characters, two rows of cells per line.
+
+    Args:
+        world: any world; one whose states cannot be listed has no walls to draw.
+        width: columns at most; larger worlds are thinned.
+
+    Returns:
+        The lines of the picture.
+
+    Example:
+        >>> from lapwing.environments import Layout, make_world
+        >>> print(small_picture(make_world(Layout.from_text("XXX\\nX X\\nXXX"))))
+        █▀█
+        ▀▀▀
+    """
+    import numpy as np
+
+    points = world.field_points()
+    if points is None or world.num_states is None:
+        return ""
+    walls = np.ma.getmaskarray(world.field_image(np.zeros(len(points))))
+    step = -(-max(walls.shape) // width)
+    walls = walls[::step, ::step]
+    lines = []
+    for row in range(0, walls.shape[0], 2):
+        lower = walls[row + 1] if row + 1 < walls.shape[0] else [False] * walls.shape[1]
+        lines.append("".join(" ▀▄█"[int(top) + 2 * int(bottom)] for top, bottom in zip(walls[row], lower, strict=True)))
+    return "\n".join(lines)
