@@ -42,6 +42,9 @@ def copied(place: Path) -> Copied:
     """A copy of a golden folder."""
 
     def copy(name: str) -> Path:
-        return Path(shutil.copytree(GOLDEN / name, place / name))
+        folder = Path(shutil.copytree(GOLDEN / name, place / name))
+        if (folder / "made.json").exists():  # its name in version 0.1
+            (folder / "made.json").rename(folder / "provenance.json")
+        return folder
 
     return copy

@@ -13,12 +13,10 @@ import pytest
 import lapwing as lw
 from lapwing.definitions import one_step
 from lapwing.errors import LapwingError
-from lapwing.report.charts import curve_figures
-from lapwing.report.content import RunContent, content_of
+from lapwing.report.charts import curve_charts
+from lapwing.report.content import RunContent, content_of, dual_eigenvalues, rotated_to
 from lapwing.report.run_folder import write_run
 from lapwing.report.sources import read_run, read_runs
-from lapwing.report.spectrum import dual_reading
-from lapwing.report.truth import turned_to
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +41,7 @@ def test_eigenvalues_and_verdicts_are_those_of_the_spectrum_file(content: RunCon
 def test_similarities_and_tiles_are_those_of_the_scores_file(content: RunContent, learned: Path) -> None:
     scores = scores_of(learned)
     assert [row.similarity for row in content.components] == scores["learned"]["subspace_cosines"]
-    assert [row.counting for row in content.components] == scores["baseline_eigenvalues"]["values"]
+    assert [row.baseline for row in content.components] == scores["baseline_eigenvalues"]["values"]
     tiles = {tile.name: tile for tile in content.tiles}
     for name in ("subspace_cosine", "cosine", "mean_eigenvalue_error"):
         assert tiles[name].value == scores["learned"][name]
@@ -53,10 +51,22 @@ def test_similarities_and_tiles_are_those_of_the_scores_file(content: RunContent
 def test_without_a_scores_file_the_score_is_measured(learned: Path, tmp_path: Path) -> None:
     shutil.copytree(learned, tmp_path / "run")
     (tmp_path / "run" / "scores.json").unlink()
+    shutil.rmtree(tmp_path / "run" / "ground_truth")
     found = content_of(read_run(tmp_path / "run"))
     for name in ("cosine", "subspace_cosine", "subspace_cosines"):
-        assert found.score[name] == pytest.approx(scores_of(learned)["learned"][name])
-    assert all(row.counting is None for row in found.components)
+        assert getattr(found.score, name) == pytest.approx(scores_of(learned)["learned"][name])
+    assert all(row.baseline is None for row in found.components)
+
+
+def test_a_ground_truth_that_was_stored_is_not_solved_again(
+    content: RunContent, learned: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise AssertionError("the ground truth is solved twice")
+
+    monkeypatch.setattr("lapwing.report.content.solve", refuse)
+    monkeypatch.setattr("lapwing.report.content.score", refuse)
+    assert content_of(read_run(learned)).arrays == content.arrays
 
 
 def test_exact_eigenvalues_are_solved_from_the_world_in_the_file(content: RunContent) -> None:
@@ -80,33 +90,33 @@ def test_exact_pictures_are_turned_to_the_learned_ones() -> None:
     turn = np.array([[np.cos(angle), np.sin(angle)], [np.sin(angle), -np.cos(angle)]])
     learned = np.column_stack([-exact[:, 0], exact[:, 1:3] @ turn, exact[:, 3]])
     clusters = [range(0, 1), range(1, 3), range(3, 4)]
-    np.testing.assert_allclose(turned_to(learned, exact, np.ones(40), clusters), learned, atol=1e-12)
+    np.testing.assert_allclose(rotated_to(learned, exact, clusters), learned, atol=1e-12)
 
 
 def test_a_cluster_cut_by_the_number_of_components_is_turned_whole() -> None:
     exact = np.linalg.qr(np.random.default_rng(1).normal(size=(30, 3)))[0]
     learned = np.column_stack([exact[:, 0], (exact[:, 1] + exact[:, 2]) / np.sqrt(2)])
-    turned = turned_to(learned, exact, np.ones(30), [range(0, 1), range(1, 3)])
-    np.testing.assert_allclose(turned, learned, atol=1e-12)
+    rotated = rotated_to(learned, exact, [range(0, 1), range(1, 3)])
+    np.testing.assert_allclose(rotated, learned, atol=1e-12)
 
 
-def test_the_dual_reading_is_mapped_back_to_the_shown_definition(learned: Path) -> None:
+def test_the_dual_estimate_is_mapped_back_to_the_shown_definition(learned: Path) -> None:
     run = read_run(learned)
-    found, remark = dual_reading(run)
+    found, remark = dual_eigenvalues(run)
     assert remark is None
     assert found is not None
     discounts = run.model.metadata["config"]["discounts"]
     back = np.mean([found / (1 - g + g * found) for g in discounts], axis=0)
-    np.testing.assert_allclose(back, run.model.metadata["readings"]["dual"], rtol=1e-6)
+    np.testing.assert_allclose(back, run.model.metadata["readings"]["dual"][: run.model.dim], rtol=1e-6)
 
 
-def test_the_dual_reading_of_sampled_pairs_needs_the_episode_lengths(tmp_path: Path) -> None:
+def test_the_dual_estimate_of_sampled_pairs_needs_the_episode_lengths(tmp_path: Path) -> None:
     data = lw.collect("GridMaze-7", steps=1000, seed=0)
     model = lw.learn(data, dim=2, preset="paper", steps=20, log_every=20, batch_size=64, hidden=(8,))
     write_run(model, tmp_path / "with", data=data)
     write_run(model, tmp_path / "without")
-    assert dual_reading(read_run(tmp_path / "with"))[0] is not None
-    missing, remark = dual_reading(read_run(tmp_path / "without"))
+    assert dual_eigenvalues(read_run(tmp_path / "with"))[0] is not None
+    missing, remark = dual_eigenvalues(read_run(tmp_path / "without"))
     assert missing is None
     assert remark is not None
     assert "left out" in remark
@@ -116,17 +126,18 @@ def test_a_box_is_evaluated_on_a_raster(box: Path) -> None:
     found = content_of(read_run(box))
     world = lw.make_world("Box-2")
     assert isinstance(world, lw.BoxWorld)
-    assert (found.arrays["kind"], found.arrays["rows"], found.arrays["columns"]) == ("box", 40, 40)
+    assert (found.arrays["rows"], found.arrays["columns"]) == (40, 40)
+    assert found.arrays["ratio"] == pytest.approx(0.8)
     expected = lw.solve("Box-2", 5).transform(world.field_points(40))
     np.testing.assert_allclose(np.array(found.arrays["values"]).T, expected, rtol=1e-6, atol=1e-9)
-    assert found.arrays["reach"] == [40 * world.max_step / side for side in world.sides]
+    assert found.arrays["reach"] == tuple(40 * world.max_step / side for side in world.sides)
     assert found.arrays["exact"] is None
 
 
 def test_a_run_without_a_world_has_a_table_but_no_picture(foreign: Path, matrix: Path) -> None:
     for folder, count in ((foreign, None), (matrix, 5)):
         found = content_of(read_run(folder))
-        assert found.has_places
+        assert found.has_points
         assert not found.has_picture
         assert not found.score
         assert count in (None, found.arrays["count"])
@@ -136,7 +147,7 @@ def test_a_run_with_nothing_to_look_at_says_so(foreign: Path, tmp_path: Path) ->
     shutil.copytree(foreign, tmp_path / "run")
     (tmp_path / "run" / "observations.npy").unlink()
     found = content_of(read_run(tmp_path / "run"))
-    assert not found.has_places
+    assert not found.has_points
     assert "keeps no observations" in found.notes["eigenvectors"][0]
     assert found.components
     assert found.curves
@@ -193,19 +204,19 @@ def test_definitions_go_with_eigenvalues(box: Path) -> None:
     exact = lw.solve("Box-2", 5).eigenvalues_in("successor(0.9)")
     np.testing.assert_allclose([row.eigenvalue for row in found.components], exact)
     slow = lw.solve("Box-2", 5).eigenvalues_in(one_step())
-    np.testing.assert_allclose(found.arrays["slowness"], slow, atol=1e-9)
+    np.testing.assert_allclose(found.arrays["one_minus_mu"], slow, rtol=1e-6, atol=1e-9)
 
 
 def test_curves_show_what_the_history_has_columns_for(learned: Path) -> None:
     run = read_run(learned)
-    figures = curve_figures(run)
+    figures = curve_charts([run])
     assert set(figures) == {"similarity", "angle", "loss", "constraints", "duals"}
     assert figures["similarity"]["data"][0]["y"] == [row["cosine"] for row in run.history]
     assert [trace["name"] for trace in figures["loss"]["data"]] == ["loss", "graph term", "dual term", "penalty"]
     others = [{name: value for name, value in row.items() if "reading" not in name} for row in run.history]
-    assert "duals" not in curve_figures(replace(run, history=others))
+    assert "duals" not in curve_charts([replace(run, history=others)])
     history = [{**row, "reading_2": 0.2, "reading_1": 0.1} for row in others]
-    duals = curve_figures(replace(run, history=history))["duals"]
+    duals = curve_charts([replace(run, history=history)])["duals"]
     assert [trace["name"] for trace in duals["data"]] == ["dual 1", "dual 2"]
-    bare = curve_figures(replace(run, history=[{"step": 1.0, "loss": float("nan")}]))
+    bare = curve_charts([replace(run, history=[{"step": 1.0, "loss": float("nan")}])])
     assert bare == {}

@@ -53,7 +53,7 @@ def test_the_numbers_on_the_page_are_those_of_the_files(page: str, learned: Path
     assert numbers(page, "eigenvalue") == model.eigenvalues.tolist() * 2
     assert numbers(page, "similarity") == scores["learned"]["subspace_cosines"]
     assert numbers(page, "subspace_cosine") == [scores["learned"]["subspace_cosine"]]
-    assert numbers(page, "counting") == scores["baseline_eigenvalues"]["values"]
+    assert numbers(page, "baseline") == scores["baseline_eigenvalues"]["values"]
     for verdict in model.certificate().verdicts:
         assert verdict in page
 

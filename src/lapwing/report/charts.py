@@ -1,178 +1,174 @@
-"""Charts of numbers as plotly figures: spectrum, learning curves, visits, episode lengths. The page adds the theme."""
+"""Charts as plain plotly data: spectra, learning curves, visits, episode lengths. The page adds the theme."""
 
 import math
-import re
 from collections.abc import Sequence
 from html import escape
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
-import plotly.graph_objects as go  # type: ignore[import-untyped]
+from lapwing.plots.figures import CURVE_PANELS, CurvePanel, History, curve_panels
+from lapwing.report.sources import EpisodeLengths, StoredRun
 
-from lapwing.report.sources import Run
-from lapwing.report.spectrum import Component
-
-# Okabe and Ito's colours, told apart by the colour-blind; lightened a little to be read on dark and on white.
+# Okabe and Ito's colours, lightened a little to be legible on dark and on white.
 BLUE, ORANGE, GREEN, PINK, SKY, AMBER = "#1f85c9", "#d9632b", "#16a085", "#c777a5", "#5db6e6", "#d99a1c"
 CYCLE = (BLUE, ORANGE, GREEN, PINK, SKY, AMBER)
 DASHES = ("solid", "dash", "dot", "dashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star")
 
-# Columns of a history, by panel: title of the axis, whether it is logarithmic, and what is drawn.
-PANELS: dict[str, tuple[str, bool, tuple[tuple[str, str], ...]]] = {
-    "similarity": (
-        "cosine",
-        False,
-        (("cosine", "subspace similarity"), ("paper_cosine", "the paper's cosine")),
-    ),
-    "angle": ("sine", True, (("angle", "largest angle, judged without a truth"),)),
-    "loss": ("loss", False, (("loss", "loss"), ("graph", "graph term"), ("dual", "dual term"), ("penalty", "penalty"))),
-    "constraints": ("size", True, (("error", "largest constraint error"), ("barrier", "barrier"))),
-}
-DUAL_COLUMN = re.compile(r"(?:dual|reading)_(\d+)")
+Chart = dict[str, Any]
 
 
-def spectrum_figure(rows: Sequence[Component], definition: str, method: str) -> dict[str, Any]:
-    """Eigenvalues by component: as learned (two standard errors), exact, by counting, and as the duals read them."""
-    numbers = [row.number for row in rows]
-    errors = [row.error for row in rows]
-    known = {"type": "data", "array": errors, "thickness": 1.5, "width": 4} if any(errors) else None
-    bars = _points(numbers, [row.eigenvalue for row in rows], method, BLUE, "circle", 9, error_y=known)
-    figure = go.Figure()
-    # Beside the learned ones, not behind them.
-    for column, name, colour, symbol, size, shift in (
-        ("exact", "exact", ORANGE, "line-ew", 26, 0.0),
-        ("counting", "counting the same data", GREEN, "x-thin", 10, -0.16),
-        ("dual", "dual reading", PINK, "triangle-up-open", 10, 0.16),
-    ):
-        values = [getattr(row, column) for row in rows]
-        if any(value is not None for value in values):
-            figure.add_trace(_points([number + shift for number in numbers], values, name, colour, symbol, size))
-    figure.add_trace(bars)
-    return _plain(figure, "component", f"eigenvalue ({definition})", whole=True)
+class Series(NamedTuple):
+    """Eigenvalues of components 1, 2, ... that get one colour and symbol.
+
+    Attributes:
+        name: in the legend.
+        values: by component; None where there is none.
+        errors: lengths of the error bars.
+        colour: of points and bars.
+        symbol: of the points, by plotly's name.
+        size: of the points.
+        shift: to the right, so that series stand beside each other.
+    """
+
+    name: str
+    values: Sequence[float | None]
+    errors: Sequence[float | None] = ()
+    colour: str = BLUE
+    symbol: str = "circle"
+    size: int = 9
+    shift: float = 0.0
 
 
-def spectra_figure(runs: Sequence[tuple[str, Sequence[Component]]], definition: str) -> dict[str, Any]:
-    """Several spectra side by side, each run a little to the right of the one before."""
-    figure = go.Figure()
-    spread = 0.5 / max(len(runs), 1)
-    for place, (label, rows) in enumerate(runs):
-        shift = (place - (len(runs) - 1) / 2) * spread
-        errors = [row.error for row in rows]
-        figure.add_trace(
-            _points(
-                [row.number + shift for row in rows],
-                [row.eigenvalue for row in rows],
-                label,
-                CYCLE[place % len(CYCLE)],
-                SYMBOLS[place % len(SYMBOLS)],
-                8,
-                error_y={"type": "data", "array": errors, "thickness": 1.5, "width": 3} if any(errors) else None,
-            )
+def spectrum_chart(spectra: Sequence[Series], definition: str) -> Chart:
+    """Draw eigenvalues by component.
+
+    Args:
+        spectra: what is drawn, the last one in front.
+        definition: of the eigenvalues.
+
+    Returns:
+        A plotly figure as JSON types.
+    """
+    traces = []
+    for one in spectra:
+        line = {"color": one.colour, "width": 2.5 if "thin" in one.symbol or "line" in one.symbol else 1}
+        trace = {
+            "type": "scatter",
+            "mode": "markers",
+            "x": [number + one.shift for number in range(1, len(one.values) + 1)],
+            "y": list(one.values),
+            "name": escape(one.name),
+            "marker": {"color": one.colour, "symbol": one.symbol, "size": one.size, "line": line},
+            "hovertemplate": "component %{x:.0f}: %{y:.5g}",
+        }
+        if any(one.errors):
+            trace["error_y"] = {"type": "data", "array": list(one.errors), "thickness": 1.5, "width": 4}
+        traces.append(trace)
+    chart = _chart(traces, "component", f"eigenvalue ({definition})")
+    if max((len(one.values) for one in spectra), default=0) <= 20:
+        chart["layout"]["xaxis"]["dtick"] = 1
+    return chart
+
+
+def compared_spectra(spectra: Sequence[tuple[str, Sequence[float], Sequence[float | None]]]) -> list[Series]:
+    """Series that stand beside each other, from the name, eigenvalues and errors of each run."""
+    return [
+        Series(
+            name,
+            values,
+            errors,
+            CYCLE[place % len(CYCLE)],
+            SYMBOLS[place % len(SYMBOLS)],
+            8,
+            (place - (len(spectra) - 1) / 2) * 0.5 / len(spectra),
         )
-    return _plain(figure, "component", f"eigenvalue ({definition})", whole=True)
+        for place, (name, values, errors) in enumerate(spectra)
+    ]
 
 
-def curve_figures(run: Run) -> dict[str, dict[str, Any]]:
-    """One figure per panel that the history has columns for."""
-    figures = {}
-    for panel, (unit, log, columns) in PANELS.items():
-        lines = [(title, run.history, name) for name, title in columns if _has(run.history, name)]
-        if lines:
-            figures[panel] = _lines(lines, unit, log)
-    duals = sorted({name for row in run.history for name in row if DUAL_COLUMN.fullmatch(name)}, key=_dual_number)
-    if duals:
-        figures["duals"] = _lines([(f"dual {_dual_number(name)}", run.history, name) for name in duals], "dual", False)
-    return figures
+def curve_charts(runs: Sequence[StoredRun]) -> dict[str, Chart]:
+    """Draw learning curves: all columns of one run, or the first column of each panel with one line per run.
+
+    Args:
+        runs: one or several.
+
+    Returns:
+        Plotly figures as JSON types by the name of their panel, each with a ``title``.
+    """
+    if len(runs) == 1:
+        history = runs[0].history
+        return {
+            key: _lines([(text, history, column) for column, text in panel.lines.items()], panel)
+            for key, panel in curve_panels(history).items()
+        }
+    charts = {}
+    for key, panel in CURVE_PANELS.items():
+        column = next(iter(panel.lines))
+        lines = [(run.label, run.history, column) for run in runs]
+        shown = [line for line in lines if any(_finite(row.get(column)) is not None for row in line[1])]
+        if shown:
+            charts[key] = _lines(shown, panel)
+    return charts
 
 
-def compared_curves(runs: Sequence[Run]) -> dict[str, dict[str, Any]]:
-    """The first column of each panel, one line per run."""
-    figures = {}
-    for panel, (unit, log, columns) in PANELS.items():
-        name = columns[0][0]
-        lines = [(run.label, run.history, name) for run in runs if _has(run.history, name)]
-        if lines:
-            figures[panel] = _lines(lines, unit, log)
-    return figures
-
-
-def lengths_figure(record: dict[str, Any]) -> dict[str, Any] | None:
-    """How many episodes were how long, from ``episode_lengths`` of an audit; none where all were equally long."""
-    counts = record.get("counts")
-    if not counts or len(counts) == 1:
+def lengths_chart(record: EpisodeLengths) -> Chart | None:
+    """Draw how many episodes are how long; None where all are equally long."""
+    if len(record.counts) < 2:
         return None
-    if record.get("lengths") is not None:
-        places, widths = [str(length) for length in record["lengths"]], None
+    trace: dict[str, Any] = {"type": "bar", "y": record.counts, "marker": {"color": BLUE}, "name": "episodes"}
+    if record.lengths is not None:
+        trace["x"] = [str(length) for length in record.lengths]
     else:
-        edges = record["edges"]
-        places = [(low + high) / 2 for low, high in pairwise(edges)]
-        widths = [high - low for low, high in pairwise(edges)]
-    figure = go.Figure(go.Bar(x=places, y=counts, width=widths, marker={"color": BLUE}, name="episodes"))
-    found = _plain(figure, "transitions in an episode", "episodes", legend=False)
-    if widths is None:
-        found["layout"]["xaxis"]["type"] = "category"
-    return found
+        edges = list(pairwise(record.edges or []))
+        trace |= {"x": [(low + high) / 2 for low, high in edges], "width": [high - low for low, high in edges]}
+    chart = _chart([trace], "transitions in an episode", "episodes", legend=False)
+    if record.lengths is not None:
+        chart["layout"]["xaxis"]["type"] = "category"
+    return chart
 
 
-def visits_figure(visits: Sequence[int]) -> dict[str, Any]:
-    """How often each row of a table was seen."""
-    figure = go.Figure(go.Bar(x=list(range(len(visits))), y=list(visits), marker={"color": BLUE}, name="visits"))
-    return _plain(figure, "row of the table", "visits", legend=False)
+def visits_chart(visits: Sequence[int]) -> Chart:
+    """Draw how often each row of a table was visited."""
+    trace = {
+        "type": "bar",
+        "x": list(range(len(visits))),
+        "y": list(visits),
+        "marker": {"color": BLUE},
+        "name": "visits",
+    }
+    return _chart([trace], "row of the table", "visits", legend=False)
 
 
-def _points(x: Sequence[float], y: Sequence[Any], name: str, colour: str, symbol: str, size: int, **more: Any) -> Any:
-    line = {"color": colour, "width": 2.5} if "thin" in symbol or "line" in symbol else {"color": colour, "width": 1}
-    marker = {"color": colour, "symbol": symbol, "size": size, "line": line}
-    hover = "component %{x:.0f}: %{y:.5g}"
-    return go.Scatter(
-        x=list(x), y=list(y), name=escape(name), mode="markers", marker=marker, hovertemplate=hover, **more
-    )
+def _lines(lines: Sequence[tuple[str, History, str]], panel: CurvePanel) -> Chart:
+    traces = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "x": [_finite(row.get("step")) for row in history],
+            "y": [_finite(row.get(column)) for row in history],
+            "name": escape(name),
+            "line": {"color": CYCLE[place % len(CYCLE)], "width": 2, "dash": DASHES[place % len(DASHES)]},
+            "marker": {"symbol": SYMBOLS[place % len(SYMBOLS)], "size": 5},
+            "hovertemplate": "step %{x}: %{y:.4g}",
+        }
+        for place, (name, history, column) in enumerate(lines)
+    ]
+    return _chart(traces, "step", panel.axis, log=panel.log) | {"title": panel.title}
 
 
-def _lines(lines: Sequence[tuple[str, Sequence[dict[str, Any]], str]], unit: str, log: bool) -> dict[str, Any]:
-    figure = go.Figure()
-    for place, (title, history, name) in enumerate(lines):
-        steps, values = ([_finite(row.get(column)) for row in history] for column in ("step", name))
-        colour, symbol = CYCLE[place % len(CYCLE)], SYMBOLS[place % len(SYMBOLS)]
-        dash = DASHES[place % len(DASHES)]
-        figure.add_trace(
-            go.Scatter(
-                x=steps,
-                y=values,
-                name=escape(title),
-                mode="lines+markers",
-                line={"color": colour, "width": 2, "dash": dash},
-                marker={"symbol": symbol, "size": 5},
-                hovertemplate="step %{x}: %{y:.4g}",
-            )
-        )
-    return _plain(figure, "step", unit, log=log)
-
-
-def _plain(
-    figure: Any, x_title: str, y_title: str, *, log: bool = False, legend: bool = True, whole: bool = False
-) -> dict[str, Any]:
-    figure.update_layout(
-        margin={"l": 62, "r": 12, "t": 10, "b": 48},
-        showlegend=legend,
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
-        xaxis={"title": {"text": escape(x_title)}} | ({"dtick": 1} if whole and len(figure.data[-1].x) <= 20 else {}),
-        yaxis={"title": {"text": escape(y_title)}, "type": "log" if log else "linear"},
-        hovermode="closest",
-    )
-    found: dict[str, Any] = figure.to_plotly_json()
-    found["layout"].pop("template", None)
-    return {"data": found["data"], "layout": found["layout"]}
-
-
-def _has(history: Sequence[dict[str, Any]], name: str) -> bool:
-    return any(_finite(row.get(name)) is not None for row in history)
-
-
-def _dual_number(name: str) -> int:
-    match = DUAL_COLUMN.fullmatch(name)
-    return int(match[1]) if match else 0
+def _chart(
+    traces: list[dict[str, Any]], x_title: str, y_title: str, *, log: bool = False, legend: bool = True
+) -> Chart:
+    layout = {
+        "margin": {"l": 62, "r": 12, "t": 10, "b": 48},
+        "showlegend": legend,
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        "xaxis": {"title": {"text": escape(x_title)}},
+        "yaxis": {"title": {"text": escape(y_title)}, "type": "log" if log else "linear"},
+        "hovermode": "closest",
+    }
+    return {"data": traces, "layout": layout}
 
 
 def _finite(value: Any) -> float | None:

@@ -1,35 +1,69 @@
-"""What is on the page about one run, as plain data: tiles, spectrum, audit, how it was made, and arrays to draw."""
+"""What the page says about one run, as plain data: tiles, spectrum, audit, provenance, and arrays to draw."""
 
 import shlex
+import warnings
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.data.audit import Audit
+from lapwing.diagnostics.certificate import (
+    DEGENERATE,
+    LARGEST_ANGLE,
+    LARGEST_GRAM_ERROR,
+    NOT_CONVERGED,
+    TOO_FEW_DATA,
+    TRUSTED,
+    Certificate,
+)
 from lapwing.diagnostics.problems import Problem
-from lapwing.errors import LapwingError
-from lapwing.report.charts import curve_figures, lengths_figure, spectrum_figure, visits_figure
-from lapwing.report.places import Places, places_of, values_at
-from lapwing.report.records import audit_from
-from lapwing.report.sources import Run
-from lapwing.report.spectrum import Component, components_of
-from lapwing.report.truth import Truth, truth_of
-from lapwing.storage.records import Record, is_number
+from lapwing.encoders.lookup import LookupEncoder
+from lapwing.environments import World, world_from_description
+from lapwing.errors import DataError, LapwingError, LapwingWarning
+from lapwing.evaluation.score import score
+from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, group_degenerate
+from lapwing.operators.lags import GapDistribution, endless_gaps, gaps_inside_episodes
+from lapwing.plots.fields import SMALLEST_LIMIT, field_values
+from lapwing.report.charts import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PINK,
+    Series,
+    curve_charts,
+    lengths_chart,
+    spectrum_chart,
+    visits_chart,
+)
+from lapwing.report.sources import ScoreRecord, StoredRun
+from lapwing.representation import LaplacianRepresentation
+from lapwing.solving import solve
+from lapwing.storage.records import is_number
 
-# States times components that are drawn; more would make the page large.
+# More points make the page large and slow to open; it then shows spectrum, curves and certificate alone.
+MAX_POINTS = 12_000
+# Points times components that are drawn.
 MAX_NUMBERS = 100_000
 MAX_DRAWN = 60
-# Enough to tell which of two neighbouring states lies higher, for greedy arrows; float32 has no more.
+# Resolution of the picture of a world whose states are not listed.
+CELLS = 40
+CHUNK = 2048
+# Enough to tell which of two neighbouring states is higher, for greedy arrows; float32 has no more.
 SIGNIFICANT = 7
-FLOOR = 2.0
+# A larger data set is not trusted on the word of a file: it would take memory.
+MAX_EPISODES = 10_000_000
+MAX_LENGTH = 10_000_000
+
+# A sign beside the colour, so that a verdict is told by shape as well.
+SIGNS = {TRUSTED: "✓", DEGENERATE: "≡", TOO_FEW_DATA: "?", NOT_CONVERGED: "✗"}
 
 
 @dataclass(frozen=True)
 class Tile:
-    """One number worth showing large; ``value`` is as in the files, ``text`` as shown."""
+    """One number shown large; ``value`` is as in the files, ``text`` as shown."""
 
     title: str
     value: float | None
@@ -38,19 +72,104 @@ class Tile:
     name: str = ""
 
 
+@dataclass(frozen=True)
+class Component:
+    """One row of the spectrum; None is what is not known.
+
+    Attributes:
+        number: from 1.
+        companions: numbers of the components whose eigenvalue counts as the same, itself included.
+        verdict: of the certificate.
+        explanation: what the verdict means here.
+        eigenvalue: in the run's definition.
+        error: two standard errors of it.
+        exact: the eigenvalue of the ground truth.
+        baseline: the eigenvalue by counting the same data.
+        dual: the objective's own estimate, mapped from the training operator.
+        similarity: cosine of the principal angle to the true eigenspace.
+        residual: ``|Lu - lambda u|``.
+    """
+
+    number: int
+    companions: tuple[int, ...]
+    verdict: str
+    explanation: str
+    eigenvalue: float
+    error: float | None
+    exact: float | None
+    baseline: float | None
+    dual: float | None
+    similarity: float | None
+    residual: float | None
+
+    @property
+    def sign(self) -> str:
+        """The verdict as one character."""
+        return SIGNS.get(self.verdict, "·")
+
+    @property
+    def slug(self) -> str:
+        """The verdict as the name of a style."""
+        return self.verdict.replace(" ", "-")
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnField:
+    """The points at which components are shown, and where each lies in the picture, if there is one.
+
+    Attributes:
+        points: (n, ...) observations.
+        values: (n, dim) components of the run; NaN where a table does not know the observation.
+        world: where there is one with a picture.
+        cells: (n,) pixel of each point, row by row.
+        shape: rows and columns of the picture.
+    """
+
+    points: NDArray[Any]
+    values: NDArray[np.float64]
+    world: World | None = None
+    cells: NDArray[np.int64] | None = None
+    shape: tuple[int, int] = (0, 0)
+
+    def place(self, point: int) -> str:
+        """Where a point lies, as text."""
+        if self.cells is None:
+            return f"state {point}"
+        row, column = divmod(int(self.cells[point]), self.shape[1])
+        return f"row {row}, column {column}"
+
+
+@dataclass(frozen=True, eq=False)
+class GroundTruth:
+    """The exact components beside a run's.
+
+    Attributes:
+        mu: (dim,) one-step eigenvalues.
+        values: (n, dim) components at the run's points, rotated to the run's within each cluster of eigenvalues.
+        clusters: component numbers from 0 that count as one eigenvalue.
+        score: of the run.
+    """
+
+    mu: NDArray[np.float64]
+    values: NDArray[np.float64]
+    clusters: list[range]
+    score: ScoreRecord
+
+
 @dataclass(frozen=True, eq=False)
 class RunContent:
     """Everything the page says about one run.
 
     Attributes:
         drawn: how many components are drawn, and used for distances.
-        arrays: what page.js draws from, as JSON types.
-        figures: plotly figures of numbers, by name.
-        notes: what is left out or needs a word, by section.
+        arrays: what the page's scripts draw from, as JSON types.
+        figures: plotly figures by name.
+        notes: what is left out or needs an explanation, by section.
+        captions: descriptions of the pictures, by source and component.
         problems: why not to trust it, most serious first.
     """
 
-    run: Run
+    run: StoredRun
     components: list[Component]
     tiles: list[Tile]
     drawn: int
@@ -58,18 +177,12 @@ class RunContent:
     figures: dict[str, Any]
     notes: dict[str, list[str]]
     captions: dict[str, list[str]]
-    audit: Audit | None
     facts: list[tuple[str, str]]
     config: list[tuple[str, str]]
     versions: list[tuple[str, str]]
     command: str | None
-    score: dict[str, Any] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
-
-    @property
-    def has_picture(self) -> bool:
-        """Whether the world can be drawn."""
-        return self.arrays.get("kind") in ("grid", "box")
+    score: ScoreRecord | None
+    problems: list[Problem]
 
     @property
     def seconds(self) -> float | None:
@@ -78,175 +191,327 @@ class RunContent:
         return float(seconds) if is_number(seconds) else None
 
     @property
-    def has_places(self) -> bool:
-        """Whether there is anything to evaluate components on."""
-        return bool(self.arrays.get("values"))
+    def has_picture(self) -> bool:
+        """Whether components are drawn as maps."""
+        return "cells" in self.arrays
+
+    @property
+    def has_points(self) -> bool:
+        """Whether there are observations to evaluate components at."""
+        return "values" in self.arrays
 
     @property
     def curves(self) -> list[str]:
         """Names of the figures of learning curves."""
-        return [name for name in self.figures if name not in ("spectrum", "visits", "lengths")]
+        return [name for name, figure in self.figures.items() if "title" in figure]
 
 
-def content_of(run: Run) -> RunContent:
-    """Put together all that a run's files tell."""
-    places, place_note = places_of(run)
-    values = None
-    if places is not None:
-        try:
-            values = values_at(run.model, places.points)
-        except LapwingError as error:
-            places, place_note = None, f"The components cannot be shown on {run.name}: {error}."
-    truth, truth_note = truth_of(run, places, values)
-    components, remarks = components_of(run, truth)
-    drawn = _drawn(run.model.dim, places)
-    record = audit_of(run)
-    figures: dict[str, Any] = {"spectrum": spectrum_figure(components, str(run.model.definition), run.method)}
-    figures |= curve_figures(run) | _audit_figures(run)
-    cut = f"Of {run.model.dim} components the first {drawn} are drawn, and distances are measured in them."
-    notes = {
-        "eigenvectors": [note for note in (place_note, truth_note, cut if drawn < run.model.dim else None) if note],
-        "spectrum": remarks,
-    }
+def content_of(run: StoredRun) -> RunContent:
+    """Collect all that a run's files tell.
+
+    Args:
+        run: the run.
+
+    Returns:
+        What the page shows.
+    """
+    model = run.model
+    field, field_note = _field_of(run)
+    exact, truth_note = _ground_truth(run, field)
+    certificate = None if model.residuals is None else _certificate(model)
+    duals, dual_note = dual_eigenvalues(run)
+    components = _components(run, exact, certificate, duals)
+    drawn = 0 if field is None else min(model.dim, MAX_DRAWN, max(3, MAX_NUMBERS // len(field.points)))
+    cut = f"Of {model.dim} components the first {drawn} are drawn, and distances are measured in them."
+    figures: dict[str, Any] = {"spectrum": _spectrum_chart(run, components), **curve_charts([run])}
+    if run.data.episode_lengths and (lengths := lengths_chart(run.data.episode_lengths)):
+        figures["lengths"] = lengths
+    if run.data.visits_of == "rows" and run.data.visits:
+        figures["visits"] = visits_chart(run.data.visits)
     return RunContent(
         run=run,
         components=components,
-        tiles=_tiles(run, truth, components),
+        tiles=_tiles(run, exact, certificate, components),
         drawn=drawn,
-        arrays=_arrays(run, places, values, truth, drawn),
+        arrays=_arrays(run, field, exact, drawn),
         figures=figures,
-        notes=notes,
-        captions=_captions(run, places, values, truth, drawn),
-        audit=record,
+        notes={
+            "eigenvectors": [note for note in (field_note, truth_note, cut if 0 < drawn < model.dim else None) if note],
+            "spectrum": [dual_note] if dual_note else [],
+        },
+        captions=_captions(run, field, exact, drawn),
         facts=_facts(run),
-        config=_pairs(run.model.metadata.get("config")),
-        versions=_pairs((run.made or {}).get("versions")),
-        command=_command(run),
-        score={} if truth is None else truth.score,
-        problems=run.model.problems(),
+        config=_pairs(model.metadata.get("config")),
+        versions=_pairs(run.provenance.versions),
+        command=shlex.join(run.provenance.command) if run.provenance.command else None,
+        score=None if exact is None else exact.score,
+        problems=model.problems(),
     )
 
 
-def audit_of(run: Run) -> Audit | None:
-    """The audit from its file."""
-    return None if run.audit is None else audit_from(Record(run.audit, f"audit.json of {run.label}"))
+def rotated_to(learned: NDArray[np.float64], exact: NDArray[np.float64], clusters: list[range]) -> NDArray[np.float64]:
+    """Rotate exact components within each cluster to come as near to the learned ones as they can.
+
+    The rotation is orthogonal Procrustes; for a simple eigenvalue it is the sign. No score changes: it makes pictures
+    comparable.
+
+    Args:
+        learned: (n, d) components; NaN where unknown.
+        exact: (n, m) exact ones, m >= d so that the last cluster is whole.
+        clusters: which columns of ``exact`` share an eigenvalue.
+
+    Returns:
+        (n, d) rotated exact components.
+    """
+    known = np.nan_to_num(learned)
+    rotated = np.empty_like(learned)
+    for cluster in clusters:
+        columns = slice(cluster.start, min(cluster.stop, learned.shape[1]))
+        if columns.start < columns.stop:
+            basis = exact[:, cluster.start : cluster.stop]
+            left, _, right = np.linalg.svd(basis.T @ known[:, columns], full_matrices=False)
+            rotated[:, columns] = basis @ (left @ right)
+    return rotated
 
 
-def rounded(values: NDArray[np.float64]) -> list[float | None]:
-    """Numbers to seven significant digits, NaN as None."""
-    return [None if not np.isfinite(value) else float(f"{value:.{SIGNIFICANT}g}") for value in values]
+def dual_eigenvalues(run: StoredRun) -> tuple[NDArray[np.float64] | None, str | None]:
+    """One-step eigenvalues ``1 - mu`` from the dual variables, which hold those of the training operator.
 
+    Args:
+        run: the run.
 
-def _drawn(dim: int, places: Places | None) -> int:
-    if places is None:
-        return 0
-    return min(dim, MAX_DRAWN, max(3, MAX_NUMBERS // len(places.points)))
-
-
-def _arrays(
-    run: Run, places: Places | None, values: NDArray[np.float64] | None, truth: Truth | None, drawn: int
-) -> dict[str, Any]:
-    """One block of numbers per run, from which all its pictures are drawn."""
-    found: dict[str, Any] = {"label": run.label, "name": run.name, "method": run.method}
-    if places is None or values is None:
-        return found
-    exact = None if truth is None else truth.values[:, :drawn]
-    sizes = [np.nanmax(np.abs(part[:, :drawn]), axis=0, initial=FLOOR) for part in (values, exact) if part is not None]
-    found |= places.as_data()
-    found["values"] = [rounded(column) for column in values.T[:drawn]]
-    found["exact"] = None if exact is None else [rounded(column) for column in exact.T]
-    # Components have mean square one; the floor keeps the constant one from being all dark.
-    found["bounds"] = rounded(np.max(sizes, axis=0))
-    found["slowness"] = [float(f"{max(value, 0.0):.8g}") for value in (1.0 - run.model.mu[:drawn])]
-    record = run.audit or {}
-    shape = record.get("visits_shape")
-    wanted = int(np.prod(shape)) if shape else len(places.points)
-    if record.get("visits_of") in ("states", "cells") and places.shape and len(record["visits"]) == wanted:
-        found |= {"visits": record["visits"], "visits_shape": shape}
-    return found
-
-
-def _audit_figures(run: Run) -> dict[str, Any]:
-    figures = {}
-    record = run.audit or {}
-    lengths = lengths_figure(record.get("episode_lengths") or {})
-    if lengths is not None:
-        figures["lengths"] = lengths
-    if record.get("visits_of") == "rows":
-        figures["visits"] = visits_figure(record["visits"])
-    return figures
-
-
-def _tiles(run: Run, truth: Truth | None, components: list[Component]) -> list[Tile]:
-    tiles = []
-    if truth is not None:
-        counted = (run.scores or {}).get("baseline") or {}
-        beside = f"counting the same data: {counted['subspace_cosine']:.4f}" if "subspace_cosine" in counted else ""
-        found = truth.score
-        cosine, paper = float(found["subspace_cosine"]), float(found["cosine"])
-        error = float(found["mean_eigenvalue_error"])
-        tiles.append(Tile("subspace similarity", cosine, f"{cosine:.4f}", beside, "subspace_cosine"))
-        tiles.append(Tile("cosine, the paper's", paper, f"{paper:.4f}", "component by component", "cosine"))
-        tiles.append(
-            Tile("mean eigenvalue error", error, f"{error:.2%}", f"in {found['definition']}", "mean_eigenvalue_error")
+    Returns:
+        (dim,) eigenvalues, or None and why they cannot be shown.
+    """
+    readings = run.model.metadata.get("readings")
+    raw = (readings.get("dual") or readings.get("multiplier")) if isinstance(readings, dict) else None
+    if not raw:
+        return (
+            None,
+            "There is no dual estimate: the objective has no dual variables." if run.method == "learned" else None,
         )
-    if any(row.residual is not None for row in components):
-        expected = run.model.certificate().expected_cosine
-        tiles.append(Tile("expected cosine", expected, f"{expected:.4f}", "judged without a truth", "expected_cosine"))
-    verdicts = Counter(row.verdict for row in components)
-    (word, count), *others = verdicts.most_common()
+    if not (isinstance(raw, list) and all(is_number(value) for value in raw)):
+        return None, "The dual estimate is left out: it does not consist of numbers."
+    try:
+        lags = _training_lags(run)
+        if lags is None:
+            return None, (
+                "The dual estimate is left out: it belongs to an operator of sampled pairs, and this run does not keep "
+                "the episode lengths that lead from it to these eigenvalues."
+            )
+        return lags.slowness(np.asarray(raw, dtype=np.float64))[: run.model.dim], None
+    except (LapwingError, TypeError, ValueError, KeyError) as error:
+        return None, f"The dual estimate is left out: the run does not say what it was trained with ({error})."
+
+
+def _field_of(run: StoredRun) -> tuple[DrawnField | None, str | None]:
+    """Where components are shown; None, or what is special about it, as a note."""
+    world = world_from_description(run.model.metadata.get("world"))
+    listed = 0 if world is None else world.num_states or 0
+    if listed > MAX_POINTS:
+        return None, f"{listed:,} states are too many for a page: at most {MAX_POINTS:,} are drawn."
+    points = None if world is None else world.field_points(CELLS)
+    has_picture = points is not None
+    if points is None and isinstance(run.model.encoder, LookupEncoder):
+        points = run.model.encoder.observations
+    elif points is None:
+        points = run.observations
+    if points is None:
+        return None, (
+            "The run keeps no observations at which to show components: its world has no picture, and it was written "
+            "without its data. Spectrum, curves and certificate need none."
+        )
+    if len(points) > MAX_POINTS:
+        return None, f"{len(points):,} observations are too many for a page: at most {MAX_POINTS:,} are drawn."
+    try:
+        chunks = [field_values(run.model, points[start : start + CHUNK]) for start in range(0, len(points), CHUNK)]
+        values = np.concatenate(chunks)
+        if np.isnan(values).all():
+            raise DataError("its table knows none of these observations")
+        if not isinstance(run.model.encoder, LookupEncoder) and not np.isfinite(values).all():
+            raise DataError("it gives NaN or infinity on some states: training has diverged")
+    except LapwingError as error:
+        return None, f"The components cannot be shown on {run.name}: {error}."
+    if world is None or not has_picture:
+        return DrawnField(points, values), None
+    # The picture of the points' own numbers tells where each lies.
+    numbers = np.ma.filled(world.field_image(np.arange(len(points), dtype=np.float64)), np.nan)
+    (free,) = np.nonzero(~np.isnan(numbers.ravel()))
+    cells = free[np.argsort(numbers.ravel()[free])]
+    axes = points.shape[1] if world.field_reach(CELLS) else 0
+    note = f"Of the world's {axes} axes the first two are drawn, the others held at a quarter of their side."
+    return DrawnField(points, values, world, cells, numbers.shape), note if axes > 2 else None
+
+
+def _ground_truth(run: StoredRun, field: DrawnField | None) -> tuple[GroundTruth | None, str | None]:
+    """The ground truth for a run that has one; None, and where a reader may wonder, why."""
+    if field is None or field.world is None:
+        return None, None
+    if run.method == "exact":
+        return None, "These components are the ground truth itself."
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LapwingWarning)
+            exact = run.ground_truth or solve(field.world, run.model.dim)
+            found = run.scores.learned or msgspec.convert(score(run.model, exact).as_dict(), ScoreRecord)
+    except LapwingError as error:
+        return None, f"There is no ground truth to compare with: {error}."
+    clusters = group_degenerate(1.0 - exact.mu, EXACT_TOLERANCE if run.model.exact else DATA_TOLERANCE)
+    values = rotated_to(field.values, np.asarray(exact.transform_all(field.points), dtype=np.float64), clusters)
+    return GroundTruth(exact.mu[: run.model.dim], values, clusters, found), None
+
+
+def _components(
+    run: StoredRun, exact: GroundTruth | None, certificate: Certificate | None, duals: NDArray[np.float64] | None
+) -> list[Component]:
+    model = run.model
+    counted = run.scores.baseline_eigenvalues
+    columns: dict[str, Any] = {
+        "error": None if model.mu_errors is None else 2.0 * model.error_bars_in(model.definition),
+        "exact": None if exact is None else model.definition.from_mu(exact.mu),
+        "baseline": counted.values if counted and counted.definition == str(model.definition) else None,
+        "dual": None if duals is None else model.definition.from_mu(1.0 - duals),
+        "similarity": None if exact is None else exact.score.subspace_cosines,
+        "residual": None if certificate is None else certificate.residuals,
+    }
+    clusters = group_degenerate(1.0 - model.mu[: model.dim], model.tolerance) if exact is None else exact.clusters
+    rows = []
+    for i in range(model.dim):
+        cluster = next((cluster for cluster in clusters if i in cluster), (i,))
+        companions = tuple(j + 1 for j in cluster if j < model.dim)
+        verdict, explanation = _verdict(certificate, i, companions)
+        numbers = {name: _entry(column, i) for name, column in columns.items()}
+        rows.append(Component(i + 1, companions, verdict, explanation, float(model.eigenvalues[i]), **numbers))
+    return rows
+
+
+def _verdict(certificate: Certificate | None, i: int, companions: tuple[int, ...]) -> tuple[str, str]:
+    """The verdict, and what it means for this component."""
+    if certificate is None:
+        return "not certified", "this representation has no residuals to certify it by"
+    verdict = certificate.verdicts[i]
+    angle, noise = certificate.angle_bounds[i], certificate.data_angles[i]
+    if verdict == TRUSTED:
+        turned = f"; noise in the data may rotate it by {noise:.1g}" if noise > 0 else ""
+        return verdict, f"within a sine of {angle:.1g} of an eigenvector{turned}"
+    if verdict == DEGENERATE:
+        others = ", ".join(str(number) for number in companions) if len(companions) > 1 else "its cluster"
+        return verdict, f"its eigenvalue repeats: only the span of {others} is determined, and that is trusted"
+    if verdict == TOO_FEW_DATA:
+        return verdict, f"noise in the data may rotate it by a sine of {noise:.1g}: collect more data"
+    if not certificate.orthonormality_error <= LARGEST_GRAM_ERROR:
+        return verdict, f"components are not orthonormal (error {certificate.orthonormality_error:.1g})"
+    if not angle <= LARGEST_ANGLE:
+        size = f"a sine of {angle:.1g}" if angle < 1 else "any angle"
+        return verdict, f"may be off by {size}: train longer"
+    return verdict, "out of order: train longer"
+
+
+def _spectrum_chart(run: StoredRun, components: list[Component]) -> dict[str, Any]:
+    def column(name: str) -> list[float | None]:
+        return [getattr(row, name) for row in components]
+
+    # The others stand beside the run's own, which are drawn last.
+    spectra = [
+        Series("ground truth", column("exact"), (), ORANGE, "line-ew", 26),
+        Series("baseline (counting)", column("baseline"), (), GREEN, "x-thin", 10, -0.16),
+        Series("dual estimate", column("dual"), (), PINK, "triangle-up-open", 10, 0.16),
+        Series(run.method, column("eigenvalue"), column("error"), BLUE),
+    ]
+    known = [one for one in spectra if any(value is not None for value in one.values)]
+    return spectrum_chart(known, str(run.model.definition))
+
+
+def _arrays(run: StoredRun, field: DrawnField | None, exact: GroundTruth | None, drawn: int) -> dict[str, Any]:
+    """The numbers from which all pictures of a run are drawn."""
+    arrays: dict[str, Any] = {"label": run.label, "name": run.name, "method": run.method}
+    if field is None:
+        return arrays
+    shown = [part[:, :drawn] for part in (field.values, None if exact is None else exact.values) if part is not None]
+    arrays |= {
+        "count": len(field.points),
+        "values": [_rounded(column) for column in shown[0].T],
+        "exact": None if exact is None else [_rounded(column) for column in shown[1].T],
+        "bounds": _rounded(np.max([np.nanmax(np.abs(part), axis=0, initial=SMALLEST_LIMIT) for part in shown], axis=0)),
+        "one_minus_mu": _rounded(np.maximum(1.0 - run.model.mu[:drawn], 0.0)),
+    }
+    if field.world is None or field.cells is None:
+        return arrays
+    rows, columns = field.shape
+    left, right, bottom, top = field.world.field_extent()
+    arrays |= {
+        "rows": rows,
+        "columns": columns,
+        "cells": field.cells.tolist(),
+        # A strip of one cell is drawn wide enough to be seen.
+        "ratio": abs((right - left) / (top - bottom)) if min(rows, columns) > 1 else 0.5,
+        "reach": field.world.field_reach(CELLS),
+    }
+    shape = run.data.visits_shape
+    if (
+        run.data.visits
+        and run.data.visits_of in ("states", "cells")
+        and (shape or len(run.data.visits) == len(field.points))
+    ):
+        arrays |= {"visits": run.data.visits, "visits_shape": shape}
+    return arrays
+
+
+def _tiles(
+    run: StoredRun, exact: GroundTruth | None, certificate: Certificate | None, components: list[Component]
+) -> list[Tile]:
+    tiles = []
+    if exact is not None:
+        found, counted = exact.score, run.scores.baseline
+        hint = f"baseline (counting): {counted.subspace_cosine:.4f}" if counted else ""
+        error = found.mean_eigenvalue_error
+        tiles += [
+            Tile("subspace similarity", found.subspace_cosine, f"{found.subspace_cosine:.4f}", hint, "subspace_cosine"),
+            Tile("the paper's cosine", found.cosine, f"{found.cosine:.4f}", "component by component", "cosine"),
+            Tile("mean eigenvalue error", error, f"{error:.2%}", f"in {found.definition}", "mean_eigenvalue_error"),
+        ]
+    if certificate is not None:
+        expected = certificate.expected_cosine
+        hint = "estimated without a ground truth"
+        tiles.append(Tile("expected cosine", expected, f"{expected:.4f}", hint, "expected_cosine"))
+    (verdict, count), *others = Counter(row.verdict for row in components).most_common()
     rest = ", ".join(f"{number} {other}" for other, number in others)
-    tiles.append(Tile("components", None, f"{count} {word}", rest or f"of {len(components)}"))
+    tiles.append(Tile("components", None, f"{count} {verdict}", rest or f"of {len(components)}"))
     seconds, steps = run.model.metadata.get("seconds"), run.model.metadata.get("steps")
     if is_number(seconds):
-        words = f"{steps:,} steps" if type(steps) is int else ""
-        tiles.append(Tile("learned in", float(seconds), f"{seconds:.1f} s", words, "seconds"))
+        hint = f"{steps:,} steps" if type(steps) is int else ""
+        tiles.append(Tile("learned in", float(seconds), f"{seconds:.1f} s", hint, "seconds"))
     return tiles
 
 
-def _captions(
-    run: Run, places: Places | None, values: NDArray[np.float64] | None, truth: Truth | None, drawn: int
-) -> dict[str, list[str]]:
-    """In words what each picture of a component shows, for those who do not see it."""
-    if places is None or values is None:
+def _captions(run: StoredRun, field: DrawnField | None, exact: GroundTruth | None, drawn: int) -> dict[str, list[str]]:
+    """A description of each picture of a component, for those who do not see it."""
+    if field is None:
         return {}
-    named = {run.method: values} | ({} if truth is None else {"exact": truth.values})
+    sources = {run.method: field.values} | ({} if exact is None else {"exact": exact.values})
     return {
         name: [
             f"{name} eigenvector {i + 1} on {run.name}: lowest {np.nanmin(part[:, i]):.2f} at "
-            f"{_whereabouts(places, int(np.nanargmin(part[:, i])))}, highest {np.nanmax(part[:, i]):.2f} at "
-            f"{_whereabouts(places, int(np.nanargmax(part[:, i])))}"
+            f"{field.place(int(np.nanargmin(part[:, i])))}, highest {np.nanmax(part[:, i]):.2f} at "
+            f"{field.place(int(np.nanargmax(part[:, i])))}"
             for i in range(drawn)
         ]
-        for name, part in named.items()
+        for name, part in sources.items()
     }
 
 
-def _whereabouts(places: Places, number: int) -> str:
-    if places.shape is None or places.cells is None:
-        return f"state {number}"
-    row, column = divmod(int(places.cells[number]), places.shape[1])
-    return f"row {row}, column {column}"
-
-
-def _facts(run: Run) -> list[tuple[str, str]]:
+def _facts(run: StoredRun) -> list[tuple[str, str]]:
     """How it was made, as (what, how much)."""
-    metadata, made = run.model.metadata, run.made or {}
-    chosen = [
-        ("made", made.get("date")),
-        ("method", metadata.get("method")),
-        ("objective", metadata.get("objective")),
-        ("encoder", metadata.get("encoder")),
-        ("batches", metadata.get("batches")),
-        ("preset", metadata.get("preset")),
-        ("seed", metadata.get("seed")),
-        ("steps", metadata.get("steps")),
-        ("seconds", f"{metadata['seconds']:.1f}" if is_number(metadata.get("seconds")) else None),
-        ("transitions", metadata.get("transitions")),
-        ("episodes", metadata.get("episodes")),
-        ("policy", metadata.get("policy") if isinstance(metadata.get("policy"), str) else None),
+    metadata = run.model.metadata
+    names = ("method", "objective", "encoder", "batches", "preset", "seed", "steps", "transitions", "episodes")
+    chosen = {"date": run.provenance.date} | {name: metadata.get(name) for name in names}
+    chosen["seconds"] = f"{metadata['seconds']:.1f}" if is_number(metadata.get("seconds")) else None
+    chosen["policy"] = metadata.get("policy") if isinstance(metadata.get("policy"), str) else None
+    return [
+        (name, f"{value:,}" if type(value) is int else str(value))
+        for name, value in chosen.items()
+        if value is not None
     ]
-    return [(name, f"{value:,}" if type(value) is int else str(value)) for name, value in chosen if value is not None]
 
 
 def _pairs(record: Any) -> list[tuple[str, str]]:
@@ -255,6 +520,34 @@ def _pairs(record: Any) -> list[tuple[str, str]]:
     return [(str(name), ", ".join(map(str, v)) if isinstance(v, list) else str(v)) for name, v in record.items()]
 
 
-def _command(run: Run) -> str | None:
-    words = (run.made or {}).get("command")
-    return shlex.join(str(word) for word in words) if isinstance(words, list) and words else None
+def _training_lags(run: StoredRun) -> GapDistribution | None:
+    """The distribution of lags that the training operator was made of; None where it is not known."""
+    config = run.model.metadata["config"]
+    endless = endless_gaps(config["discounts"])
+    if run.model.metadata.get("batches") == "exact":
+        return endless
+    record = run.data.episode_lengths
+    if record is None or record.lengths is None:
+        return None
+    if sum(record.counts) > MAX_EPISODES or max(record.lengths, default=0) > MAX_LENGTH:
+        raise DataError(f"it has more than {MAX_EPISODES:,} episodes, or of more than {MAX_LENGTH:,} transitions")
+    lengths = np.repeat(np.asarray(record.lengths, dtype=np.int64), record.counts)
+    return gaps_inside_episodes(endless, lengths[lengths > 0], unbiased=config["batches"] != "sampled")
+
+
+def _certificate(model: LaplacianRepresentation) -> Certificate | None:
+    try:
+        return model.certificate()
+    except LapwingError:
+        return None
+
+
+def _entry(column: Any, i: int) -> float | None:
+    """One number of a column that may be missing or too short."""
+    if column is None or i >= len(column) or column[i] is None or not np.isfinite(column[i]):
+        return None
+    return float(column[i])
+
+
+def _rounded(values: NDArray[np.float64]) -> list[float | None]:
+    return [None if not np.isfinite(value) else float(f"{value:.{SIGNIFICANT}g}") for value in values]

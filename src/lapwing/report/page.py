@@ -1,4 +1,4 @@
-"""One self-contained HTML page for a run, or for several side by side; opens without a network."""
+"""One self-contained HTML page for a run, or for several compared; it needs no network."""
 
 import json
 from collections.abc import Sequence
@@ -7,71 +7,69 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from jinja2 import BaseLoader, Environment, StrictUndefined, TemplateNotFound
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from lapwing import __version__
-from lapwing.errors import LapwingError
-from lapwing.report.charts import compared_curves, spectra_figure
+from lapwing.errors import ArgumentError
+from lapwing.report.charts import compared_spectra, curve_charts, spectrum_chart
 from lapwing.report.content import RunContent, content_of
 from lapwing.report.sources import read_runs
 from lapwing.storage.files import write_bytes
 
 MAX_RUNS = 24
 
-# What each panel of learning curves shows; also said to those who do not see it.
-CURVE_TITLES = {
-    "similarity": "Similarity to the exact answer",
-    "angle": "Largest angle, judged without a truth",
-    "loss": "Loss and its terms",
-    "constraints": "Constraint error and barrier",
-    "duals": "Duals",
-}
-
 
 def write_report(runs: Sequence[Path], out: Path) -> Path:
-    """Write one page for one run, or a comparison of several, from their files alone.
+    """Write one page for one run, or a comparison of several, from their files.
 
     Args:
-        runs: folders that ``lapwing learn`` or ``solve`` wrote.
-        out: the page, e.g. ``report.html``; the folder's ``report.html`` where ``out`` is a folder.
+        runs: folders that ``lapwing learn`` or ``lapwing solve`` wrote.
+        out: the page, e.g. ``report.html``; if it is a folder, ``report.html`` in it.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        ArgumentError: if there is no run, or too many.
+        DamagedFileError: if a file of a run cannot be understood; then nothing is written.
     """
     folders = [Path(run) for run in runs]
     if len(folders) > MAX_RUNS:
-        raise LapwingError(f"{len(folders)} runs are too many for one page; compare at most {MAX_RUNS}")
+        raise ArgumentError(f"{len(folders)} runs are too many for one page; compare at most {MAX_RUNS}")
     page = out / "report.html" if out.is_dir() else out
     text = render([content_of(run) for run in read_runs(folders)])
-    # The name of a folder may be no UTF-8.
+    # The name of a folder may not be UTF-8.
     return write_bytes(page, text.encode("utf-8", errors="replace"))
 
 
 def render(contents: Sequence[RunContent]) -> str:
-    """The page as text."""
+    """The page as text.
+
+    Args:
+        contents: what it says of each run.
+
+    Returns:
+        A whole HTML document.
+    """
     several = len(contents) > 1
     names = list(dict.fromkeys(content.run.name for content in contents))
-    data: dict[str, Any] = {
-        "runs": [content.arrays for content in contents],
-        "figures": _compared_figures(contents) if several else contents[0].figures,
-    }
-    return (
-        environment()
-        .get_template("comparison.html" if several else "run.html")
-        .render(
-            title=", ".join(names) + (f": {len(contents)} runs" if several else ""),
-            contents=contents,
-            content=contents[0],
-            definitions=list(dict.fromkeys(str(content.run.model.definition) for content in contents)),
-            differing=_differing(contents),
-            data_sets=_data_sets(contents),
-            figures=data["figures"],
-            curve_titles=CURVE_TITLES,
-            data=as_script(data),
-            plotly=Markup(get_plotlyjs()),
-            styles=Markup(_resource("page.css")),
-            scripts=[Markup(_resource(name)) for name in ("drawing.js", "explore.js", "page.js")],
-            version=__version__,
-        )
+    figures = _compared_figures(contents) if several else contents[0].figures
+    template = environment().get_template("comparison.html" if several else "run.html")
+    return template.render(
+        title=", ".join(names) + (f": {len(contents)} runs" if several else ""),
+        contents=contents,
+        content=contents[0],
+        definitions=list(dict.fromkeys(str(content.run.model.definition) for content in contents)),
+        differing=_differing(contents),
+        data_sets=_data_sets(contents),
+        figures=figures,
+        data=as_script({"runs": [content.arrays for content in contents], "figures": figures}),
+        plotly=Markup(get_plotlyjs()),
+        styles=Markup(_resource("page.css")),
+        scripts=[Markup(_resource(name)) for name in ("drawing.js", "explore.js", "page.js")],
+        version=__version__,
     )
 
 
@@ -85,23 +83,14 @@ def as_script(data: Any) -> Markup:
 
 @cache
 def environment() -> Environment:
-    """Templates of this package; everything that is put into them is escaped unless marked as safe."""
-    made = Environment(
-        loader=_Templates(), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    """The templates; everything that is put into them is escaped unless marked as safe."""
+    loader = PackageLoader("lapwing.report")
+    templates = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    made.filters["number"] = _number
-    made.filters["exactly"] = _exactly
-    return made
-
-
-class _Templates(BaseLoader):
-    """Templates from the package's own files, wherever it is installed."""
-
-    def get_source(self, environment: Environment, template: str) -> tuple[str, None, None]:
-        try:
-            return _resource(template), None, None
-        except OSError as error:
-            raise TemplateNotFound(template) from error
+    templates.filters["number"] = _number
+    templates.filters["exactly"] = _exactly
+    return templates
 
 
 def _resource(name: str) -> str:
@@ -109,7 +98,7 @@ def _resource(name: str) -> str:
 
 
 def _number(value: float | None, digits: int = 4, places: int | None = None) -> str:
-    """A number to read, by significant digits or by decimal places; what is not known is a dash."""
+    """A number to read, by significant digits or by decimal places; a dash if None."""
     if value is None:
         return "–"
     if places is not None:
@@ -119,27 +108,28 @@ def _number(value: float | None, digits: int = 4, places: int | None = None) -> 
 
 
 def _exactly(value: float | None) -> str:
-    """A number as it is in the files, for machines that read the page."""
+    """A number as it is in the files, for programs that read the page."""
     return "" if value is None else repr(float(value))
 
 
 def _compared_figures(contents: Sequence[RunContent]) -> dict[str, Any]:
     """Spectra of each definition, and learning curves with one line per run."""
-    figures: dict[str, Any] = {}
-    by_definition: dict[str, list[RunContent]] = {}
+    by_definition: dict[str, list[tuple[str, list[float], list[float | None]]]] = {}
     for content in contents:
-        by_definition.setdefault(str(content.run.model.definition), []).append(content)
-    for number, (definition, members) in enumerate(by_definition.items()):
-        spectra = [(content.run.label, content.components) for content in members]
-        figures[f"spectrum-{number}"] = spectra_figure(spectra, definition)
-    return figures | compared_curves([content.run for content in contents])
+        values, errors = [row.eigenvalue for row in content.components], [row.error for row in content.components]
+        by_definition.setdefault(str(content.run.model.definition), []).append((content.run.label, values, errors))
+    figures = {
+        f"spectrum-{number}": spectrum_chart(compared_spectra(spectra), definition)
+        for number, (definition, spectra) in enumerate(by_definition.items())
+    }
+    return figures | curve_charts([content.run for content in contents])
 
 
 def _data_sets(contents: Sequence[RunContent]) -> list[tuple[str, int]]:
     """Each data set once: the runs that were made from it, and the number of the first of them."""
     members: dict[str, list[int]] = {}
     for number, content in enumerate(contents):
-        members.setdefault(json.dumps(content.run.audit, sort_keys=True), []).append(number)
+        members.setdefault(repr((content.run.audit, content.run.data)), []).append(number)
     return [(", ".join(contents[i].run.label for i in runs), runs[0]) for runs in members.values()]
 
 

@@ -121,7 +121,8 @@ def write_run(
     history = model.metadata.get("history")
     if history:
         written.append(write_csv(out / "metrics.csv", learning_history(model.metadata)))
-    figures: dict[What, Any] = {"curves": history, "spectrum": model, "eigenvectors": world}
+    picture = world is not None and world.field_points(2) is not None
+    figures: dict[What, Any] = {"curves": history, "spectrum": model, "eigenvectors": picture}
     for what in (what for what, drawable in figures.items() if drawable):
         figure = representation_figure({out.name: model}, what, style=SCREEN)
         written.append(save_figure(figure, out / f"{what}.png"))

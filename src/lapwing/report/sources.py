@@ -1,104 +1,212 @@
-"""What a run directory holds, read back; what is missing is None, what is damaged is an error that names the file."""
+"""What a run folder holds, read and checked: a missing file is None, a damaged one is an error that names it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
+import msgspec
 from numpy.typing import NDArray
 
-from lapwing.errors import LapwingError
-from lapwing.report.records import check_audit, check_made, check_scores
+from lapwing.data.audit import Audit
+from lapwing.errors import ArgumentError, DamagedFileError
 from lapwing.representation import LaplacianRepresentation, load
 from lapwing.storage.reading import read_array, read_record, read_rows
-from lapwing.storage.records import Record, learning_history, world_name
+from lapwing.storage.records import learning_history, world_name
 
-# A run keeps at most 8 MiB of them.
+# A run keeps at most 8 MiB of observations.
 MAX_OBSERVATION_BYTES = 64 << 20
+
+# Keys of version 0.1.
+OLD_NAMES = {"counting": "baseline", "counting_eigenvalues": "baseline_eigenvalues"}
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+Content = TypeVar("Content")
+
+
+class EpisodeLengths(msgspec.Struct):
+    """How many episodes have which ``lengths``, or lie between which ``edges``."""
+
+    counts: list[Count]
+    lengths: list[Count] | None = None
+    edges: list[float] | None = None
+
+
+class DataRecord(msgspec.Struct):
+    """What ``audit.json`` holds besides the audit itself; see ``audit_record`` in ``run_folder.py``."""
+
+    visits_of: Literal["states", "cells", "rows"] | None = None
+    visits: list[Count] | None = None
+    visits_shape: list[Annotated[int, msgspec.Meta(ge=1)]] | None = None
+    episode_lengths: EpisodeLengths | None = None
+
+
+class ScoreRecord(msgspec.Struct):
+    """A :class:`lapwing.evaluation.score.Score` as JSON types."""
+
+    cosine: float
+    subspace_cosine: float
+    mean_eigenvalue_error: float
+    cosines: list[float]
+    subspace_cosines: list[float]
+    clusters: list[list[Count]]
+    tolerance: float
+    eigenvalue_errors: list[float | None]
+    definition: str
+
+
+class Eigenvalues(msgspec.Struct):
+    """Eigenvalues with their definition."""
+
+    definition: str
+    values: list[float]
+
+
+class BaselineScore(msgspec.Struct):
+    """Of the baseline's score the page shows this alone."""
+
+    subspace_cosine: float
+
+
+class ScoresRecord(msgspec.Struct):
+    """What ``scores.json`` holds: scores against the ground truth, and the eigenvalues of the counting baseline."""
+
+    learned: ScoreRecord | None = None
+    baseline: BaselineScore | None = None
+    baseline_eigenvalues: Eigenvalues | None = None
+
+
+class Provenance(msgspec.Struct):
+    """What ``provenance.json`` holds (``made.json`` in runs of version 0.1)."""
+
+    command: list[str] | None = None
+    date: str | None = None
+    versions: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class StoredRun:
     """One run, from its files alone.
 
     Attributes:
-        label: what to call it among others: the name of its folder.
+        label: its name among others: that of its folder.
         model: the representation.
-        history: rows of the learning curves, none if it was not learned step by step.
-        audit: of the data it was made from.
-        scores: against a truth, and the counting estimate.
-        made: command, versions, date.
-        ground_truth: what it was compared with, so that nothing is solved again.
-        observations: to show a network on, where neither the model nor its world has any.
+        history: rows of the learning curves; empty if it was not learned step by step.
+        audit: of the data it was made from, if any.
+        data: visits and episode lengths of those data.
+        scores: against the ground truth, and the baseline's eigenvalues.
+        provenance: command, versions, date.
+        ground_truth: what it was compared with, if that was stored.
+        observations: at which to show a network that has no table and no world with a picture.
     """
 
     label: str
     model: LaplacianRepresentation
     history: list[dict[str, Any]]
-    audit: dict[str, Any] | None = None
-    scores: dict[str, Any] | None = None
-    made: dict[str, Any] | None = None
+    audit: Audit | None
+    data: DataRecord
+    scores: ScoresRecord
+    provenance: Provenance
     ground_truth: LaplacianRepresentation | None = None
     observations: NDArray[Any] | None = None
 
     @property
     def name(self) -> str:
-        """The world's name, or the folder's where there is no world with one."""
+        """The world's name, or the folder's where the world has none."""
         return world_name(self.model.metadata, self.label)
 
     @property
     def method(self) -> str:
-        """In one word how it was made: ``learned``, ``exact`` or ``counted``."""
+        """How it was made: ``learned``, ``exact`` or ``counted``."""
         if self.model.metadata.get("method") == "learn":
             return "learned"
         return "exact" if self.model.exact else "counted"
 
 
-def read_run(folder: Path) -> Run:
-    """Read a run directory that ``write_run`` wrote, or any folder of a saved representation."""
+def read_run(folder: Path) -> StoredRun:
+    """Read a run folder, or any folder of a saved representation.
+
+    Args:
+        folder: what ``lapwing learn``, ``lapwing solve`` or ``model.save`` wrote.
+
+    Returns:
+        The run.
+
+    Raises:
+        DamagedFileError: if a file in it cannot be understood.
+    """
     model = load(folder)
-    array = folder / "observations.npy"
-    return Run(
+    observations = folder / "observations.npy"
+    provenance = "provenance.json" if (folder / "provenance.json").exists() else "made.json"
+    audit, data = _read_audit(folder / "audit.json")
+    rows = folder / "metrics.csv"
+    return StoredRun(
         label=folder.resolve().name,
         model=model,
-        history=_history(model, folder / "metrics.csv"),
-        audit=_record(folder / "audit.json", check_audit),
-        scores=_record(folder / "scores.json", check_scores),
-        made=_record(folder / "provenance.json", check_made),
+        history=learning_history(model.metadata) or (read_rows(rows) if rows.exists() else []),
+        audit=audit,
+        data=data,
+        scores=_read(folder / "scores.json", ScoresRecord) or ScoresRecord(),
+        provenance=_read(folder / provenance, Provenance) or Provenance(),
         ground_truth=load(folder / "ground_truth") if (folder / "ground_truth").is_dir() else None,
-        observations=_observations(array) if array.exists() else None,
+        observations=_read_observations(observations) if observations.exists() else None,
     )
 
 
-def read_runs(folders: Sequence[Path]) -> list[Run]:
-    """Several runs, with labels that tell them apart."""
+def read_runs(folders: Sequence[Path]) -> list[StoredRun]:
+    """Read several runs and give them different labels.
+
+    Args:
+        folders: one run folder each.
+
+    Returns:
+        The runs, in that order.
+    """
     if not folders:
-        raise LapwingError("a report needs at least one run; name the folder that lapwing learn or solve wrote")
+        raise ArgumentError("a report needs at least one run; name the folder that lapwing learn or solve wrote")
     runs = [read_run(Path(folder)) for folder in folders]
     labels = [run.label for run in runs]
-    if len(set(labels)) == len(labels):
-        return runs
-    parents = [f"{Path(folder).resolve().parent.name}/{run.label}" for folder, run in zip(folders, runs, strict=True)]
-    if len(set(parents)) < len(parents):
-        parents = [f"{label} ({number})" for number, label in enumerate(parents, start=1)]
-    return [replace(run, label=label) for run, label in zip(runs, parents, strict=True)]
+    if len(set(labels)) < len(labels):
+        labels = [
+            f"{Path(folder).resolve().parent.name}/{label}" for folder, label in zip(folders, labels, strict=True)
+        ]
+    if len(set(labels)) < len(labels):
+        labels = [f"{label} ({number})" for number, label in enumerate(labels, start=1)]
+    return [replace(run, label=label) for run, label in zip(runs, labels, strict=True)]
 
 
-def _observations(path: Path) -> NDArray[Any]:
-    found = read_array(path, limit=MAX_OBSERVATION_BYTES)
-    if found.ndim < 2 or not len(found):
-        raise LapwingError(f"{path} holds no observations: its shape is {found.shape}; the file is damaged")
-    return found
-
-
-def _record(path: Path, check: Callable[[Record], None]) -> dict[str, Any] | None:
+def _read(path: Path, kind: type[Content]) -> Content | None:
     if not path.exists():
         return None
-    content = read_record(path)
-    check(Record(content, str(path)))
-    return content
+    content = {OLD_NAMES.get(name, name): value for name, value in read_record(path).items()}
+    try:
+        return msgspec.convert(content, kind)
+    except msgspec.ValidationError as error:
+        raise DamagedFileError(f"{path}: {error}; the file is damaged") from error
 
 
-def _history(model: LaplacianRepresentation, path: Path) -> list[dict[str, Any]]:
-    """Rows of numbers by step: the model's own, or those of the table beside it."""
-    return learning_history(model.metadata) or (read_rows(path) if path.exists() else [])
+def _read_audit(path: Path) -> tuple[Audit | None, DataRecord]:
+    audit, data = _read(path, Audit), _read(path, DataRecord) or DataRecord()
+    lengths = data.episode_lengths
+    try:
+        if audit is not None:
+            audit.rows()  # fails where some of the facts about states are missing
+            if min(audit.transitions, audit.episodes, audit.shortest, audit.longest) < 0:
+                raise ValueError("negative numbers")
+        if data.visits_of and (not data.visits or prod(data.visits_shape or [len(data.visits)]) != len(data.visits)):
+            raise ValueError("visits of another number of states")
+        if lengths is not None:
+            places = (lengths.edges or [])[1:] if lengths.lengths is None else lengths.lengths
+            if len(places) != len(lengths.counts):
+                raise ValueError("as many episode lengths as counts are needed")
+    except (TypeError, ValueError) as error:
+        raise DamagedFileError(f"{path} does not fit together: {error}; the file is damaged") from error
+    return audit, data
+
+
+def _read_observations(path: Path) -> NDArray[Any]:
+    found = read_array(path, limit=MAX_OBSERVATION_BYTES)
+    if found.ndim < 2 or not len(found):
+        raise DamagedFileError(f"{path} holds no observations: its shape is {found.shape}; the file is damaged")
+    return found

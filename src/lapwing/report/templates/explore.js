@@ -3,7 +3,7 @@
 const explored = { run: 0, state: 0, component: 1, sign: 1, axes: [1, 2, -1], colour: "scaled" };
 const element = id => document.getElementById(id);
 const current = () => DATA.runs[explored.run];
-const hasPicture = run => run.kind === "grid" || run.kind === "box";
+const hasPicture = run => Boolean(run.cells);
 const indexes = new WeakMap();
 
 // Which state each pixel of the picture is, -1 at walls.
@@ -29,7 +29,7 @@ function representationDistances(run, from, scaled) {
   const parts = [];
   run.values.forEach((column, k) => {
     if (!scaled) parts.push([column, 1]);
-    else if (k > 0 && run.slowness[k] > 1e-9) parts.push([column, 1 / run.slowness[k]]);
+    else if (k > 0 && run.one_minus_mu[k] > 1e-9) parts.push([column, 1 / run.one_minus_mu[k]]);
   });
   return run.values[0].map((_, i) => {
     let sum = 0;
@@ -41,10 +41,10 @@ function representationDistances(run, from, scaled) {
   });
 }
 
-// Fewest steps: breadth first on a grid; in a box a step goes along both axes at once.
+// Fewest steps: breadth first between listed states; elsewhere a step goes along both axes at once.
 function trueSteps(run, from) {
   if (!hasPicture(run)) return null;
-  if (run.kind === "box") {
+  if (run.reach) {
     const [row, column] = place(run, from);
     return run.cells.map((_, i) => {
       const [r, c] = place(run, i);
@@ -140,13 +140,13 @@ function greedyMoves(run, values) {
   });
 }
 
-function wayFrom(run, moves, start) {
-  const way = [start];
-  while (moves[way[way.length - 1]] >= 0 && way.length <= run.count) {
-    const last = way[way.length - 1];
-    way.push(neighbours(run, last)[moves[last]]);
+function pathFrom(run, moves, start) {
+  const path = [start];
+  while (moves[path[path.length - 1]] >= 0 && path.length <= run.count) {
+    const last = path[path.length - 1];
+    path.push(neighbours(run, last)[moves[last]]);
   }
-  return way;
+  return path;
 }
 
 BUILDERS.option = figure => {
@@ -158,14 +158,14 @@ BUILDERS.option = figure => {
   const size = Math.max(2.5, Math.min(22, (0.62 * figure.clientWidth) / run.columns));
   const going = run.cells.map((_, i) => i).filter(i => moves[i] >= 0), resting = run.cells.map((_, i) => i).filter(i => moves[i] < 0 && values[i] !== null);
   const points = states => ({ type: "scatter", x: states.map(i => place(run, i)[1]), y: states.map(i => place(run, i)[0]), hoverinfo: "skip" });
-  const way = wayFrom(run, moves, explored.state);
+  const path = pathFrom(run, moves, explored.state);
   made.data.splice(made.data.length - 2, 0,
     { ...points(going), mode: "markers", marker: { symbol: "arrow", angle: going.map(i => 90 * moves[i]), size, color: "#14161b", opacity: 0.75 } },
-    { ...points(way), mode: "lines", line: { color: MARK, width: 3 } },
+    { ...points(path), mode: "lines", line: { color: MARK, width: 3 } },
     { ...points(resting), mode: "markers", marker: { symbol: "star", size: Math.max(13, 1.2 * size), color: "#ffd21f", line: { width: 1.5, color: "#14161b" } } });
   made.click = point => choose(stateAt(current(), point.y, point.x));
   const ends = resting.length === 1 ? "1 state" : `${resting.length} states`;
-  element(`option-facts-${figure.dataset.source}`).textContent = `ends in ${ends}; from state ${explored.state} after ${way.length - 1} step${way.length === 2 ? "" : "s"}, in state ${way[way.length - 1]}`;
+  element(`option-facts-${figure.dataset.source}`).textContent = `ends in ${ends}; from state ${explored.state} after ${path.length - 1} step${path.length === 2 ? "" : "s"}, in state ${path[path.length - 1]}`;
   return made;
 };
 
@@ -182,7 +182,7 @@ function describe() {
     element(id).dataset.value = value === null ? "" : value;
   }
   element("furthest").textContent = largest(steps);
-  for (const [source, title] of [["plain", "Plain distance"], ["scaled", "Scaled distance"], ["steps", "True number of steps"]]) {
+  for (const [source, title] of [["plain", "Plain distance"], ["scaled", "Scaled distance"], ["steps", "Number of steps"]]) {
     document.querySelector(`[data-figure="distance"][data-source="${source}"]`).setAttribute("aria-label", `${title} from state ${state}, ${spot}, to every other state`);
   }
 }

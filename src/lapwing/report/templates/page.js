@@ -17,8 +17,8 @@ function fillControls() {
     select.disabled = axis === 2 && !hasDepth;
   }
   const colours = [option("scaled", "scaled distance"), option("plain", "plain distance")];
-  if (hasPicture(run)) colours.push(option("steps", "true steps"));
-  if (run.visits && run.visits.length === run.count && run.kind === "grid") colours.push(option("visits", "visits"));
+  if (hasPicture(run)) colours.push(option("steps", "number of steps"));
+  if (run.visits && !run.visits_shape) colours.push(option("visits", "visits"));
   element("colour").replaceChildren(...colours, ...numbers.map(k => option(`u${k}`, subscript(k + 1))));
   element("option-component").replaceChildren(...numbers.map(k => option(k, subscript(k + 1))));
   element("option-component").value = explored.component;
@@ -27,8 +27,7 @@ function fillControls() {
   element("option-method").textContent = run.method;
   element("option-exact").hidden = !run.exact;
   if (hasPicture(run)) {
-    const ratio = `${run.columns} / ${run.rows > 1 ? run.rows : Math.ceil(run.columns / 6)}`;
-    document.querySelectorAll("#explore .map").forEach(map => map.style.setProperty("--ratio", ratio));
+    document.querySelectorAll("#explore .map").forEach(map => map.style.setProperty("--ratio", run.ratio));
   }
 }
 
