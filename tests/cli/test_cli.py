@@ -168,9 +168,9 @@ def test_solve_writes_a_model_a_spectrum_and_pictures(run: Any) -> None:
     assert sorted(path.name for path in Path("out").iterdir()) == [
         ".lock",
         "eigenvectors.png",
-        "provenance.json",
         "model.json",
         "model.safetensors",
+        "provenance.json",
         "spectrum.csv",
         "spectrum.png",
     ]
@@ -274,6 +274,8 @@ def test_version_is_the_packages(run: Any) -> None:
         ("collect Rooms-16 --steps many", "--steps"),
         ("solve Rooms-16 --observation sound", "--observation"),
         ("solve Rooms-16 --rho mine", "--rho"),
+        ("learn Rooms-16 --again", "use --overwrite instead"),
+        ("learn Rooms-16 --spare=3", "use --oversampling instead"),
     ],
 )
 def test_words_not_understood_are_explained_with_exit_code_2(run: Any, line: str, words: str) -> None:
@@ -308,7 +310,7 @@ def test_words_not_understood_are_explained_with_exit_code_2(run: Any, line: str
         ("audit nowhere", "nowhere/trajectories.json does not exist"),
         ("score nowhere", "nowhere/model.json does not exist"),
         ("worlds --layouts nowhere", "which is not a folder"),
-        ("worlds --out worlds.gif", "pictures are written as .png, .pdf or .svg"),
+        ("worlds --out worlds.gif", "written as .pdf, .png or .svg"),
     ],
 )
 def test_bad_input_is_one_line_exit_code_1_and_no_file(run: Any, line: str, message: str) -> None:
@@ -477,7 +479,7 @@ def test_the_program_solves_without_a_warning() -> None:
     assert "wrote out/eigenvectors.png" in done.stdout
 
 
-HEAVY = ("jax", "matplotlib", "equinox")
+HEAVY = ("jax", "scipy", "gymnasium", "numpy", "matplotlib")
 
 
 @pytest.mark.parametrize(

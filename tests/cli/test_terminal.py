@@ -2,6 +2,8 @@
 
 import io
 import json
+import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,14 +66,23 @@ def test_progress_is_silent_where_nobody_watches(capsys: pytest.CaptureFixture[s
     assert (captured.out, captured.err) == ("", "")
 
 
-def test_progress_is_seen_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Screen(io.StringIO):
-        def isatty(self) -> bool:
-            return True
+class Screen(io.StringIO):
+    """A terminal to write on."""
 
-    screen = Screen()
-    monkeypatch.setattr("sys.stderr", screen)
+    def isatty(self) -> bool:
+        return True
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> Screen:
+    """Standard error as a terminal; not a fixture, because pytest puts its own in place before each test."""
+    found = Screen()
+    monkeypatch.setattr("sys.stderr", found)
     monkeypatch.setenv("TERM", "xterm")
+    return found
+
+
+def test_progress_is_seen_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = watched(monkeypatch)
     with terminal.progress_bar("collecting from Rooms-16") as progress:
         progress(1, 2)
     assert "collecting from Rooms-16" in screen.getvalue()
@@ -94,13 +105,6 @@ def test_a_large_layout_is_thinned_to_the_width() -> None:
     assert len(lines) <= 32
 
 
-class Screen(io.StringIO):
-    """A terminal to write on."""
-
-    def isatty(self) -> bool:
-        return True
-
-
 def test_a_live_table_is_silent_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
     with terminal.live_table("learning", ["step", "loss"]) as show:
         show(1, 2, ["1", "0.5"])
@@ -109,9 +113,7 @@ def test_a_live_table_is_silent_where_nobody_watches(capsys: pytest.CaptureFixtu
 
 
 def test_a_live_table_shows_the_last_rows_and_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    screen = Screen()
-    monkeypatch.setattr("sys.stderr", screen)
-    monkeypatch.setenv("TERM", "xterm")
+    screen = watched(monkeypatch)
     ticks = iter(float(second) for second in range(0, 1000, 10))
     with terminal.live_table("learning Rooms-16", ["step", "similarity"], clock=lambda: next(ticks)) as show:
         for number in range(1, 21):
@@ -147,11 +149,51 @@ def test_a_pipe_is_never_narrow_and_a_small_window_is(monkeypatch: pytest.Monkey
     assert not terminal.is_narrow()
 
 
-@pytest.mark.parametrize("name", ["[/x]", "[bold]", "\x1b[2J"])
-def test_names_are_no_markup_while_work_goes_on(name: str) -> None:
-    with terminal.spinner(name) as say:
+def spin(name: str) -> None:
+    with terminal.spinner("work") as say:
         say(name)
-    with terminal.progress_bar(name) as progress:
+        time.sleep(0.3)
+
+
+def spin_with_label(name: str) -> None:
+    with terminal.spinner(name):
+        time.sleep(0.3)
+
+
+def fill_bar(name: str) -> None:
+    with terminal.progress_bar("work") as progress:
         progress(1, 2, name)
-    with terminal.live_table(name, ["a"]) as show:
+
+
+def fill_bar_with_label(name: str) -> None:
+    with terminal.progress_bar(name) as progress:
+        progress(1, 2)
+
+
+def fill_table(name: str) -> None:
+    with terminal.live_table("work", ["column"]) as show:
+        show(1, 2, [name])
+
+
+def fill_table_with_label(name: str) -> None:
+    with terminal.live_table(name, ["column"]) as show:
         show(1, 2, ["1"])
+
+
+def fill_table_with_column(name: str) -> None:
+    with terminal.live_table("work", [name]) as show:
+        show(1, 2, ["1"])
+
+
+@pytest.mark.parametrize(("name", "shown"), [("[/x]", "[/x]"), ("[bold]y", "[bold]y"), ("\x1b[2Jz", "?[2Jz")])
+@pytest.mark.parametrize(
+    "work",
+    [spin, spin_with_label, fill_bar, fill_bar_with_label, fill_table, fill_table_with_label, fill_table_with_column],
+)
+def test_text_is_shown_as_it_stands_while_work_goes_on(
+    work: Any, name: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = watched(monkeypatch)
+    work(name)
+    assert shown in screen.getvalue()
+    assert "\x1b[2J" not in screen.getvalue()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import msgspec
 import tyro
@@ -48,6 +48,11 @@ class LearnCommand:
 
     Example: lapwing learn Rooms-16 --dim 11 --out demo
     """
+
+    RENAMED: ClassVar = {
+        "--again": "--overwrite",
+        "--spare": "--oversampling",
+    }
 
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE", help_behavior_hint="")] = ""
     """A world's name, a rule, a .txt layout, gym:ID, or a data folder."""

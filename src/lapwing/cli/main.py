@@ -48,7 +48,10 @@ INTERRUPTED = "interrupted; nothing was left half-written, and the same command 
 
 
 class Command(Protocol):
-    """A frozen dataclass of arguments whose docstring is the help text, with a line ``Example: lapwing ...``."""
+    """A frozen dataclass of arguments whose docstring is the help text, with a line ``Example: lapwing ...``.
+
+    It may have a class variable ``RENAMED``: what to use in place of options that it had in earlier versions.
+    """
 
     def run(self) -> int | None:
         """Do the work.
@@ -94,7 +97,13 @@ def parse(arguments: Sequence[str]) -> Command:
         near = did_you_mean(name, known)
         terminal.fail(f"there is no command {name!r}; {near}" + (f" (of {', '.join(known)})" if "?" in near else ""))
         raise SystemExit(2)
-    return tyro.cli(known[name].load(), args=rest, prog=f"lapwing {name}", **options)
+    kind = known[name].load()
+    for argument in rest:
+        flag = argument.partition("=")[0].replace("_", "-")
+        if flag in getattr(kind, "RENAMED", {}):
+            terminal.fail(f"{flag} is an option of version 0.1; use {kind.RENAMED[flag]} instead")
+            raise SystemExit(2)
+    return tyro.cli(kind, args=rest, prog=f"lapwing {name}", **options)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""What the user sees in the terminal: tables, progress, small pictures."""
+"""What the user sees in the terminal: tables, notes, progress."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-# Where nobody knows the reader's window.
+# Where the reader's window is not known.
 WIDTH_OF_TABLES = 200
 WIDTH_OF_HELP = 110
 LIVE_ROWS = 10
@@ -30,64 +30,103 @@ class _Output(Console):
 
 
 def print_json(content: dict[str, Any] | list[Any]) -> None:
-    """Machine-readable output on standard output, and nothing else there."""
+    """Print JSON on standard output.
+
+    Args:
+        content: JSON types; NaN and infinity are errors.
+    """
     json.dump(content, sys.stdout, indent=2, allow_nan=False)
     sys.stdout.write("\n")
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table; columns whose cells are all numbers are set to the right."""
-    table = Table(title=Text(harmless(title)), title_justify="left", title_style="bold", header_style="bold")
-    for number, name in enumerate(columns):
-        numeric = all(_is_number(row[number]) for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", no_wrap=numeric)
+    """Print a table; columns whose cells are all numbers are aligned to the right.
+
+    Args:
+        title: stands above it.
+        columns: their names.
+        rows: one cell per column.
+    """
+    numeric = [all(_is_number(row[number]) for row in rows) for number in range(len(columns))]
+    table = _table(title, columns, numeric)
     for row in rows:
-        table.add_row(*(Text(harmless(cell)) for cell in row))
+        table.add_row(*map(plain_text, row))
     _console().print(table)
 
 
 def print_facts(title: str, facts: Sequence[tuple[str, str]]) -> None:
-    """Pairs of (what, how much) without a head."""
-    table = Table(title=Text(harmless(title)), title_justify="left", title_style="bold", show_header=False)
+    """Print a table of two columns without a head.
+
+    Args:
+        title: stands above it.
+        facts: pairs of a label and a value.
+    """
+    table = _table(title, ["", ""], [False, False], show_header=False)
     for label, value in facts:
-        table.add_row(Text(harmless(label)), Text(harmless(value)))
+        table.add_row(plain_text(label), plain_text(value))
     _console().print(table)
 
 
 def print_lines(lines: Iterable[tuple[str, str]]) -> None:
-    """Lines, each with its style, as long as they are."""
+    """Print lines without wrapping them.
+
+    Args:
+        lines: pairs of text and its style.
+    """
     for line, style in lines:
         _console().print(Text(line, style=style), soft_wrap=True)
 
 
 def width() -> int:
-    """How many columns the reader of standard output has."""
+    """How wide standard output is.
+
+    Returns:
+        Columns of the window; a fixed number where there is none.
+    """
     return _console().width if sys.stdout.isatty() else WIDTH_OF_HELP
 
 
 def is_narrow() -> bool:
-    """Whether a wide table would be squeezed: it is a window, and a small one."""
+    """Whether a wide table would be squeezed.
+
+    Returns:
+        True in a small window; never in a file or a pipe.
+    """
     return sys.stdout.isatty() and width() < WIDTH_OF_HELP
 
 
 def note(message: str) -> None:
-    """A line that the reader should see but that is no result."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(Text(f"note: {harmless(message)}"))
+    """Print a line on standard error that the reader should see but that is not a result.
+
+    Args:
+        message: the line.
+    """
+    Console(stderr=True, highlight=False, soft_wrap=True).print(plain_text(f"note: {message}"))
 
 
 def fail(message: str) -> None:
-    """The line that ends a command that could not do its work."""
-    Console(stderr=True, highlight=False, soft_wrap=True).print(Text(f"lapwing: {harmless(message)}", style="red"))
+    """Print the line on standard error that ends a command which could not do its work.
+
+    Args:
+        message: what was wrong and what to do.
+    """
+    Console(stderr=True, highlight=False, soft_wrap=True).print(plain_text(f"lapwing: {message}"), style="red")
 
 
-def harmless(text: str) -> str:
-    """Text that may come from a file, without characters that steer a terminal.
+def plain_text(text: str) -> Text:
+    """Text that may come from a file: without markup, and without characters that control a terminal.
+
+    Args:
+        text: any text.
+
+    Returns:
+        What Rich prints as it stands.
 
     Example:
-        >>> harmless("a world named \\x1b[2J")
-        'a world named ?[2J'
+        >>> print(plain_text("a world named \\x1b[2J"))
+        a world named ?[2J
     """
-    return "".join(character if character.isprintable() or character == "\n" else "?" for character in text)
+    return Text("".join(character if character.isprintable() or character == "\n" else "?" for character in text))
 
 
 def cell(value: Any) -> str:
@@ -97,7 +136,7 @@ def cell(value: Any) -> str:
         value: a number, text or None.
 
     Returns:
-        Text: numbers with few digits and thousands apart, ``-`` for None.
+        Numbers with few digits and commas between thousands, ``-`` for None, other values as text.
     """
     if isinstance(value, float):
         return f"{value:.6g}" if abs(value) >= 1e-4 or value == 0 else f"{value:.2e}"
@@ -106,14 +145,19 @@ def cell(value: Any) -> str:
 
 @contextmanager
 def progress_bar(label: str, every: float | None = None) -> Iterator[Callable[..., None]]:
-    """A bar on standard error; called with (done, total) and, if wanted, a few words.
+    """A progress bar on standard error.
 
-    Where nobody watches it is silent, or prints a line ``every`` so many seconds, for the log of a long study.
+    Args:
+        label: what is being done.
+        every: where output is not a terminal, print a line every so many seconds; None prints nothing there.
+
+    Yields:
+        A function to call with (done, total) and, if wanted, a few words.
     """
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     bar = Progress(*columns, console=console, transient=True)
-    task = bar.add_task(label, total=None)
+    task = bar.add_task(plain_text(label).plain, total=None)
     last = time.monotonic()
     # One that is only disabled ends in an empty line with Rich before 14.3.
     with bar if console.is_terminal else nullcontext():
@@ -123,7 +167,8 @@ def progress_bar(label: str, every: float | None = None) -> Iterator[Callable[..
             if every is not None and not console.is_terminal and time.monotonic() - last >= every:
                 last = time.monotonic()
                 note(f"{label}: {done} of {total} ({words})")
-            bar.update(task, completed=done, total=total, description=f"{label}: {words}" if words else label)
+            description = plain_text(f"{label}: {words}" if words else label).plain
+            bar.update(task, completed=done, total=total, description=description)
 
         yield update
 
@@ -132,63 +177,95 @@ def progress_bar(label: str, every: float | None = None) -> Iterator[Callable[..
 def live_table(
     label: str, columns: Sequence[str], clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Callable[[int, int, Sequence[str]], None]]:
-    """The last rows of work in progress on standard error; called with (done, total, cells of a row).
+    """The last rows of work in progress on standard error, removed at the end; nothing where it is not a terminal.
 
-    Time left is added as the last column: an upper bound, for the work may end early. Where nobody watches it is
-    silent, and nothing of it stays on the screen.
+    Args:
+        label: what is being done.
+        columns: names; time left is added as the last one, an upper bound because the work may end early.
+        clock: seconds.
+
+    Yields:
+        A function to call with (done, total, cells of a row).
     """
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda done, total, cells: None
         return
     rows: list[list[str]] = []
-    reports: list[tuple[float, int]] = [(clock(), 0)]
-    waiting = Spinner("dots", Text(harmless(f"{label}: making ready")))
+    times: list[tuple[float, int]] = [(clock(), 0)]
+    waiting = Spinner("dots", plain_text(f"{label}: starting"))
     with Live(waiting, console=console, transient=True, refresh_per_second=8) as live:
 
         def update(done: int, total: int, cells: Sequence[str]) -> None:
-            reports.append((clock(), done))
-            rows.append([*cells, _duration(seconds_left(reports, total))])
-            table = Table(title=Text(harmless(label)), title_justify="left", title_style="bold", header_style="bold")
-            for name in (*columns, "left at most"):
-                table.add_column(name, justify="right", no_wrap=True)
+            times.append((clock(), done))
+            rows.append([*cells, duration(seconds_left(times, total))])
+            table = _table(label, [*columns, "left at most"], [True] * (len(columns) + 1))
             for row in rows[-LIVE_ROWS:]:
-                table.add_row(*(Text(cell) for cell in row))
+                table.add_row(*map(plain_text, row))
             waiting.update(text=Text(f"{done:,} of {total:,}"))
             live.update(Group(table, waiting))
 
         yield update
 
 
-def seconds_left(reports: Sequence[tuple[float, int]], total: int) -> float:
-    """How long the rest takes at the pace so far, from (time, how much was done) since the start.
+def seconds_left(times: Sequence[tuple[float, int]], total: int) -> float:
+    """How long the rest takes at the pace so far.
 
-    The first report includes what is done only once, such as compiling; as soon as there is a second it is left out.
+    Args:
+        times: (seconds, how much was done) since the start. The first interval includes what is done only once, such as
+            compiling, and is left out as soon as there is a second.
+        total: how much there is to do.
+
+    Returns:
+        Seconds.
 
     Example:
         >>> seconds_left([(0.0, 0), (9.0, 100), (10.0, 200)], total=500)
         3.0
     """
-    (began, before), (now, done) = reports[1 if len(reports) > 2 else 0], reports[-1]
+    (began, before), (now, done) = times[1 if len(times) > 2 else 0], times[-1]
     return (now - began) / max(done - before, 1) * (total - done)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as minutes and hours.
+
+    Args:
+        seconds: at least 0.
+
+    Returns:
+        Text such as ``2:05`` or ``1:02:05``.
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 @contextmanager
 def spinner(label: str) -> Iterator[Callable[[str], None]]:
-    """A spinner on standard error for work whose length is not known; called with what is being done now."""
-    with Console(stderr=True).status(Text(harmless(label))) as status:
-        yield lambda stage: status.update(Text(harmless(f"{label}: {stage}")))
+    """A spinner on standard error for work whose length is not known.
+
+    Args:
+        label: what is being done.
+
+    Yields:
+        A function to call with the present stage.
+    """
+    with Console(stderr=True).status(plain_text(label)) as status:
+        yield lambda stage: status.update(plain_text(f"{label}: {stage}"))
+
+
+def _table(title: str, columns: Sequence[str], numeric: Sequence[bool], **options: Any) -> Table:
+    options |= {"title_justify": "left", "title_style": "bold", "header_style": "bold"}
+    table = Table(title=plain_text(title), **options)
+    for name, number in zip(columns, numeric, strict=True):
+        table.add_column(plain_text(name), justify="right" if number else "left", no_wrap=number)
+    return table
 
 
 def _console() -> Console:
     # Piped output must not be cut at 80 columns.
     return _Output(highlight=False, width=None if sys.stdout.isatty() else WIDTH_OF_TABLES)
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def _is_number(cell: str) -> bool:
