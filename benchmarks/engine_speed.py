@@ -16,7 +16,7 @@ import jax
 import optax
 
 import lapwing as lw
-from lapwing.encoders.registry import build_encoder
+from lapwing.encoders.networks import build_encoder
 from lapwing.operators.lags import endless_gaps
 from lapwing.training.config import make_config
 from lapwing.training.sampled_batches import sampled_batches

@@ -1,23 +1,26 @@
 """The Laplacian representation: what the exact solver and learning both return."""
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lapwing.checks import as_path
+from lapwing.checks import as_path, shown
 from lapwing.definitions import Definition, as_definition, one_step, parse_definition
 from lapwing.diagnostics.certificate import Certificate, certify
 from lapwing.diagnostics.problems import Problem, find_problems
 from lapwing.encoders.base import Encoder
-from lapwing.errors import LapwingError
+from lapwing.encoders.cosine import CosineEncoder
+from lapwing.encoders.lookup import LookupEncoder
+from lapwing.errors import ArgumentError, DamagedFileError, LapwingError
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, LEARNED_TOLERANCE
-from lapwing.storage.models import MANIFEST, read_model, write_model
-from lapwing.storage.records import Record, world_name
+from lapwing.storage.models import read_model, write_model
+from lapwing.storage.records import world_name
+from lapwing.storage.schemas import EncoderRecord
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,14 +29,6 @@ if TYPE_CHECKING:
 MEASURED = ("residuals", "operator_values", "angles", "data_angles", "dual_gaps", "mu_errors")
 FINITE = ("mu", "operator_values", "mu_errors")
 SIZES = ("residuals", "angles", "data_angles", "dual_gaps", "mu_errors")
-LONGEST_DEFINITION = 100
-
-# Where each kind of encoder lives; imported when a file asks for it.
-ENCODER_HOMES = {
-    "lookup": "lapwing.encoders.lookup:LookupEncoder",
-    "cosine": "lapwing.encoders.cosine:CosineEncoder",
-    "rotated": "lapwing.encoders.rotated:RotatedEncoder",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +47,7 @@ class LaplacianRepresentation:
             operator; the first eigenvalue beyond the components may follow.
         angles: estimated sines of the angles to true eigenvectors, where they are known better than from residuals.
         data_angles: sines by which noise in the data turns each component, where it comes from data.
-        dual_gaps: distance of the objective's own reading of each eigenvalue from the Rayleigh quotient, where learned.
+        dual_gaps: distance of the objective's estimate of each eigenvalue from the Rayleigh quotient, where learned.
         mu_errors: standard error of each mu, where it comes from data.
         orthonormality_error: largest ``|<u_j, u_k> - delta_jk|``, where known.
         next_mu: the first eigenvalue that the encoder does not hold, where known.
@@ -77,7 +72,7 @@ class LaplacianRepresentation:
     def __post_init__(self) -> None:
         """Check that the parts fit together."""
         if not 1 <= self.dim <= self.encoder.dim or np.shape(self.mu) != (self.encoder.dim,):
-            raise LapwingError(
+            raise ArgumentError(
                 f"{np.shape(self.mu)} eigenvalues and {self.encoder.dim} components do not make a representation "
                 f"of {self.dim} dimensions"
             )
@@ -86,18 +81,32 @@ class LaplacianRepresentation:
             # The first eigenvalue beyond the components may follow.
             lengths = (len(self.mu), len(self.mu) + 1) if name == "operator_values" else (len(self.mu),)
             if measured is not None and (measured.ndim != 1 or len(measured) not in lengths):
-                raise LapwingError(f"{name} of shape {measured.shape} do not fit {self.mu.shape} eigenvalues")
+                raise ArgumentError(f"{name} of shape {measured.shape} do not fit {self.mu.shape} eigenvalues")
 
     def transform(self, observations: ArrayLike) -> NDArray[np.floating[Any]]:
-        """(n, ...) observations to (n, dim) components, ordered by eigenvalue, each with E[u^2] = 1."""
+        """Components of observations, ordered by eigenvalue, each with E[u^2] = 1.
+
+        Args:
+            observations: (n, ...) of any numeric type.
+
+        Returns:
+            (n, dim) values.
+        """
         return self.transform_all(observations)[:, : self.dim]
 
     def transform_all(self, observations: ArrayLike) -> NDArray[np.floating[Any]]:
-        """Like :meth:`transform`, with the components beyond ``dim`` that complete the last cluster."""
+        """Like :meth:`transform`, with the components beyond ``dim`` that complete the last cluster.
+
+        Args:
+            observations: (n, ...) of any numeric type.
+
+        Returns:
+            (n, encoder.dim) values.
+        """
         try:
             given = np.asarray(observations)
         except ValueError as error:
-            raise LapwingError(f"observations must be one array, all of the same shape: {error}") from error
+            raise ArgumentError(f"observations must be one array, all of the same shape: {error}") from error
         return self.encoder.encode(given)
 
     @property
@@ -106,15 +115,28 @@ class LaplacianRepresentation:
         return self.eigenvalues_in(self.definition)
 
     def eigenvalues_in(self, definition: Definition | str) -> NDArray[np.float64]:
-        """(dim,) eigenvalues, ascending, in another definition, e.g. ``successor(0.9)``."""
-        chosen = as_definition(definition)
-        return chosen.from_mu(self.mu[: self.dim])
+        """Eigenvalues in another definition.
+
+        Args:
+            definition: e.g. ``successor(0.9)``, or its text.
+
+        Returns:
+            (dim,) eigenvalues, ascending.
+        """
+        return as_definition(definition).from_mu(self.mu[: self.dim])
 
     def error_bars_in(self, definition: Definition | str) -> NDArray[np.float64]:
-        """(dim,) standard errors of :meth:`eigenvalues_in`, to first order; zero for exact dynamics."""
+        """Standard errors of :meth:`eigenvalues_in`, to first order.
+
+        Args:
+            definition: e.g. ``successor(0.9)``, or its text.
+
+        Returns:
+            (dim,) standard errors; zero for exact dynamics.
+        """
+        chosen = as_definition(definition)
         if self.mu_errors is None:
             return np.zeros(self.dim)
-        chosen = as_definition(definition)
         mu = self.mu[: self.dim]
         step = np.maximum(1e-4 * (1.0 - mu), 1e-9)
         slopes = (chosen.from_mu(mu - step) - chosen.from_mu(mu)) / step
@@ -128,31 +150,56 @@ class LaplacianRepresentation:
         return EXACT_TOLERANCE if self.operator_values is None else LEARNED_TOLERANCE
 
     def certificate(self) -> Certificate:
-        """How far each component can be trusted, judged without a truth."""
+        """How far each component can be trusted, estimated without a ground truth; computed once.
+
+        Returns:
+            Verdicts and error estimates for the ``dim`` components.
+        """
         if self.residuals is None or self.orthonormality_error is None:
-            raise LapwingError("this representation holds no residuals to judge it by")
-        following = None if self.next_mu is None else 1.0 - self.next_mu
-        everything = certify(
+            raise ArgumentError("this representation holds no residuals, from which a certificate is computed")
+        return self._certificate
+
+    @cached_property
+    def _certificate(self) -> Certificate:
+        assert self.residuals is not None
+        assert self.orthonormality_error is not None
+        return certify(
             1.0 - self.mu,
             self.residuals,
             self.orthonormality_error,
             self.tolerance,
-            following,
+            None if self.next_mu is None else 1.0 - self.next_mu,
             self.operator_values,
             self.angles,
             self.data_angles,
             self.dual_gaps,
-        )
-        return everything.first(self.dim)
+        ).first(self.dim)
 
     def problems(self) -> list[Problem]:
-        """What speaks against trusting it, judged without a truth, most serious first; none where nothing does."""
-        judged = self.residuals is not None and self.orthonormality_error is not None and np.isfinite(self.mu).all()
+        """What speaks against trusting it, found without a ground truth; computed once.
+
+        Returns:
+            Problems, most serious first; empty where nothing is wrong.
+        """
+        return list(self._problems)
+
+    @cached_property
+    def _problems(self) -> list[Problem]:
+        known = self.residuals is not None and self.orthonormality_error is not None and np.isfinite(self.mu).all()
         arrays = self.encoder.arrays().values()
-        return find_problems(self.mu[: self.dim], arrays, self.certificate() if judged else None, self.metadata)
+        return find_problems(self.mu[: self.dim], arrays, self.certificate() if known else None, self.metadata)
 
     def save(self, path: str | Path) -> Path:
-        """Write ``model.safetensors`` and ``model.json`` into a folder; nothing is lost if it fails or is killed."""
+        """Write ``model.safetensors`` and ``model.json``; nothing is lost if that fails or is killed.
+
+        A network of the user's own is saved without its code: see :func:`load`.
+
+        Args:
+            path: the folder, created if need be.
+
+        Returns:
+            The folder.
+        """
         arrays = {f"encoder.{name}": array for name, array in self.encoder.arrays().items()} | {"mu": self.mu}
         arrays |= {name: getattr(self, name) for name in MEASURED if getattr(self, name) is not None}
         manifest = {
@@ -170,18 +217,25 @@ class LaplacianRepresentation:
         return folder
 
     def plot(self, components: Sequence[int] | None = None, what: str = "eigenvectors") -> "Figure":
-        """A picture: ``eigenvectors`` on the world, the ``spectrum``, or the ``curves`` of learning.
+        """A picture of the representation.
 
         Args:
             components: which ones, counted from 1; all unless given, of eigenvectors the first few.
-            what: as above.
+            what: ``eigenvectors`` on the world, the ``spectrum``, or the ``curves`` of learning.
+
+        Returns:
+            A Matplotlib figure.
         """
-        figure: Figure = _notebook().plot_model(self, components, what)
-        return figure
+        # The one import that points backwards: drawing needs this module, and is loaded when somebody wants to look.
+        from lapwing.report.notebook import plot_model
+
+        return plot_model(self, components, what)
 
     def _repr_html_(self) -> str:
         """What a notebook shows of it."""
-        return str(_notebook().model_html(self))
+        from lapwing.report.notebook import model_html
+
+        return model_html(self)
 
     def __repr__(self) -> str:
         """One line: of what, how many components, and which eigenvalues."""
@@ -194,63 +248,77 @@ class LaplacianRepresentation:
         )
 
 
-def load(path: str | Path) -> LaplacianRepresentation:
-    """Read a representation that :meth:`LaplacianRepresentation.save` wrote; no code in the files is run."""
+def load(path: str | Path, encoder: Any = None) -> LaplacianRepresentation:
+    """Read a representation that :meth:`LaplacianRepresentation.save` wrote; no code in the files is run.
+
+    Args:
+        path: the folder.
+        encoder: for a model with a network of your own, a network of the same structure; its arrays are replaced by
+            the saved ones, after names, shapes and types have been compared.
+
+    Returns:
+        The representation, whose ``transform`` gives the same bits as that of the saved one.
+
+    Raises:
+        DamagedFileError: files that are torn, changed or not of this package.
+        ArgumentError: a network of your own that is not given, or does not fit.
+
+    Example:
+        >>> load("runs/mine", encoder=network).transform(observations)  # doctest: +SKIP
+    """
     folder = as_path(path, "the folder of a representation")
-    if (folder / "trajectories.json").is_file() and not (folder / MANIFEST).exists():
-        raise LapwingError(f"{folder} holds trajectories, not a representation; read it with Trajectories.load")
     manifest, arrays = read_model(folder)
-    encoder = manifest.record("encoder")
-    own = {name.removeprefix("encoder."): array for name, array in arrays.items() if name.startswith("encoder.")}
-    metadata = manifest.record("metadata").content if manifest.has("metadata") else {}
     try:
         _check_arrays(arrays)
+        loaded = _load_encoder(manifest.encoder, arrays, encoder)
+    except LapwingError as error:
+        raise type(error)(f"cannot load {folder}: {error}") from error
+    try:
         return LaplacianRepresentation(
-            encoder=_encoder_class(encoder.text("kind")).from_parts(encoder.record("config").content, own),
+            encoder=loaded,
             mu=arrays["mu"],
-            dim=manifest.whole("dim"),
-            definition=parse_definition(manifest.text("definition", longest=LONGEST_DEFINITION)),
-            exact=manifest.flag("exact"),
+            dim=manifest.dim,
+            definition=parse_definition(manifest.definition),
+            exact=manifest.exact,
             **{name: arrays.get(name) for name in MEASURED},
-            orthonormality_error=_number_or_none(manifest, "orthonormality_error", least=0.0),
-            next_mu=_number_or_none(manifest, "next_mu"),
-            metadata=metadata,
+            orthonormality_error=manifest.orthonormality_error,
+            next_mu=manifest.next_mu,
+            metadata=manifest.metadata,
         )
     except LapwingError as error:
-        raise LapwingError(f"{folder} holds no sound representation: {error}") from error
+        raise DamagedFileError(f"{folder} does not hold a valid representation: {error}") from error
 
 
-def _notebook() -> Any:
-    # Pictures are drawn from representations, so the module that draws them imports this one and cannot be imported
-    # by it. As for encoders above, its name is enough, and it is loaded when somebody wants to look.
-    return importlib.import_module("lapwing.report.notebook")
+def _load_encoder(record: EncoderRecord, arrays: dict[str, NDArray[Any]], module: Any) -> Encoder:
+    """The encoder among the arrays of a file; ``module`` is a network of the user's own to put them in."""
+    inside = {name.removeprefix("encoder."): array for name, array in arrays.items() if name.startswith("encoder.")}
+    if record.kind == "rotated":
+        from lapwing.encoders.networks import RotatedEncoder  # which loads JAX
 
-
-def _number_or_none(manifest: Record, name: str, least: float | None = None) -> float | None:
-    return manifest.number(name, least) if manifest.has(name) else None
+        return RotatedEncoder.from_parts(record.config, inside, module)
+    if module is not None:
+        raise ArgumentError(f"this model uses an encoder of kind {record.kind!r}, which is loaded without encoder=")
+    if record.kind == "lookup":
+        return LookupEncoder.from_arrays(inside)
+    if record.kind == "cosine":
+        return CosineEncoder.from_arrays(inside)
+    raise DamagedFileError(f"its encoder is of kind {shown(record.kind)}, unknown here; update lapwing")
 
 
 def _check_arrays(arrays: dict[str, NDArray[Any]]) -> None:
     """Refuse arrays of another type, NaN in what must be a number, and negative sizes.
 
-    NaN is a residual, and infinity an angle, that is not known; neither ever counts as trusted.
+    A residual that is not known is NaN, and an angle infinity; neither ever counts as trusted.
     """
     if "mu" not in arrays:
-        raise LapwingError("the eigenvalues mu are missing; the file is damaged")
+        raise DamagedFileError("the eigenvalues mu are missing; the file is damaged")
     for name, array in arrays.items():
         inside = name.startswith("encoder.")
         if not inside and name not in ("mu", *MEASURED):
-            raise LapwingError(f"there is an unknown array {name[:80]!r}; the file is damaged, or update lapwing")
+            raise DamagedFileError(f"there is an unknown array {shown(name)}; the file is damaged, or update lapwing")
         if not inside and array.dtype != np.float64:
-            raise LapwingError(f"{name} must be float64, got {array.dtype}; the file is damaged")
+            raise DamagedFileError(f"{name} must be float64, got {array.dtype}; the file is damaged")
         if (inside or name in FINITE) and not np.isfinite(array).all():
-            raise LapwingError(f"{name[:80]} holds NaN or infinity; the file is damaged")
+            raise DamagedFileError(f"{shown(name)} holds NaN or infinity; the file is damaged")
         if name in SIZES and (array < 0).any():
-            raise LapwingError(f"{name} holds numbers below zero; the file is damaged")
-
-
-def _encoder_class(kind: Any) -> Any:
-    if kind not in ENCODER_HOMES:
-        raise LapwingError(f"this representation uses an encoder of kind {kind!r}, unknown here; update lapwing")
-    module, name = ENCODER_HOMES[kind].split(":")
-    return getattr(importlib.import_module(module), name)
+            raise DamagedFileError(f"{name} holds numbers below zero; the file is damaged")

@@ -5,7 +5,7 @@ import pytest
 
 from lapwing.encoders.cosine import SUPPORT_POINTS, CosineEncoder
 from lapwing.environments.registry import make_world
-from lapwing.errors import LapwingError
+from lapwing.errors import ArgumentError, DamagedFileError
 
 MODES = np.array([[0, 0], [1, 0], [0, 2], [3, 1]])
 
@@ -38,18 +38,18 @@ def test_the_support_is_the_same_every_time() -> None:
 
 @pytest.mark.parametrize("wrong", [np.zeros(2), np.zeros((4, 3)), np.zeros((4, 2, 1))], ids=["flat", "wide", "deep"])
 def test_points_of_another_shape_are_refused(wrong: np.ndarray) -> None:
-    with pytest.raises(LapwingError, match=r"shape \(n, 2\)"):
+    with pytest.raises(ArgumentError):
         CosineEncoder(MODES).encode(wrong)
 
 
 def test_the_parts_make_the_same_encoder_again() -> None:
     encoder = CosineEncoder(MODES)
-    again = CosineEncoder.from_parts(encoder.config(), encoder.arrays())
+    again = CosineEncoder.from_arrays(encoder.arrays())
     assert again.dim == 4
     np.testing.assert_array_equal(again.modes, MODES)
 
 
 @pytest.mark.parametrize("wrong", [MODES[0], MODES + 0.5, MODES - 1], ids=["flat", "fractions", "negative"])
 def test_mode_numbers_that_are_none_are_refused(wrong: np.ndarray) -> None:
-    with pytest.raises(LapwingError, match="whole numbers"):
-        CosineEncoder.from_parts({}, {"modes": wrong})
+    with pytest.raises(DamagedFileError):
+        CosineEncoder.from_arrays({"modes": wrong})

@@ -81,7 +81,7 @@ def test_two_states_that_look_alike_cannot_be_looked_up() -> None:
 
 def test_the_parts_make_the_same_table_again() -> None:
     encoder = table_of(np.array([[0.1], [0.2], [0.3]]))
-    again = LookupEncoder.from_parts(encoder.config(), encoder.arrays())
+    again = LookupEncoder.from_arrays(encoder.arrays())
     np.testing.assert_array_equal(again.encode([[0.2]]), encoder.encode([[0.2]]))
     for one, other in zip(again.support(), encoder.support(), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -92,4 +92,4 @@ def test_parts_that_do_not_fit_together_are_refused(part: str) -> None:
     arrays = table_of(np.array([[0.1], [0.2], [0.3]])).arrays()
     arrays[part] = arrays[part][:2]
     with pytest.raises(LapwingError, match="do not fit together"):
-        LookupEncoder.from_parts({}, arrays)
+        LookupEncoder.from_arrays(arrays)

@@ -4,9 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from lapwing.encoders.registry import build_encoder
-from lapwing.encoders.rotated import RotatedEncoder
-from lapwing.errors import LapwingError
+from lapwing.encoders import RotatedEncoder, build_encoder
+from lapwing.errors import DamagedFileError
 
 MATRIX = np.random.default_rng(0).standard_normal((5, 3))
 POINTS = np.random.default_rng(1).uniform(-0.5, 0.5, (37, 2)).astype(np.float32)
@@ -40,13 +39,13 @@ def test_a_matrix_of_any_layout_gives_the_same_bits() -> None:
         np.testing.assert_array_equal(made.encode(POINTS[:count]), loaded.encode(POINTS[:count]))
 
 
-@pytest.mark.parametrize("matrix", [np.zeros((4, 3)), np.zeros(5), np.full((5, 3), np.nan)])
+@pytest.mark.parametrize("matrix", [np.zeros((4, 3)), np.zeros(5)])
 def test_a_matrix_that_does_not_fit_is_refused(rotated: RotatedEncoder, matrix: np.ndarray) -> None:
-    with pytest.raises(LapwingError, match=r"does not fit|NaN"):
+    with pytest.raises(DamagedFileError):
         RotatedEncoder.from_parts(rotated.config(), {**rotated.arrays(), "matrix": matrix})
 
 
 def test_an_inner_network_of_unknown_kind_is_refused(rotated: RotatedEncoder) -> None:
-    config = {"inner": {"kind": "transformer", "config": {}}}
-    with pytest.raises(LapwingError, match="'transformer', unknown here"):
+    config = {"inner": {"kind": "transformer", "config": {"dim": 5}}}
+    with pytest.raises(DamagedFileError):
         RotatedEncoder.from_parts(config, rotated.arrays())

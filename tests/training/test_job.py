@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.encoders.own import OwnEncoder
-from lapwing.encoders.table import TableEncoder
+from lapwing.encoders import NetworkEncoder, own_encoder
+from lapwing.encoders.table import Table
 from lapwing.errors import LapwingError
 from lapwing.objectives import AlloState, allo
 from lapwing.objectives.base import strong_float
@@ -98,7 +98,7 @@ def test_batches_that_the_data_cannot_give_are_refused() -> None:
 
 
 def test_an_encoder_of_the_wrong_width_is_refused() -> None:
-    narrow = OwnEncoder.create(lambda batch: jnp.tile(batch, (1, 2)), (2,))
+    narrow = own_encoder(lambda batch: jnp.tile(batch, (1, 2)), (2,))
     with pytest.raises(LapwingError, match=r"gives 4 components, but dim \+ spare is 9"):
         job_of(OPERATOR, encoder=narrow).program()
 
@@ -121,7 +121,7 @@ def test_statistics_bring_inputs_into_range_and_centre_pixels() -> None:
 
 
 def table_state(values: np.ndarray, objective: Any) -> TrainState:
-    encoder = TableEncoder(jnp.asarray(values, dtype=jnp.float32))
+    encoder = NetworkEncoder(Table(jnp.asarray(values, dtype=jnp.float32)), "table", (), np.shape(values)[1], "{}")
     return TrainState(eqx.filter(encoder, eqx.is_array), None, (), objective, jax.random.key(0), jnp.zeros(()))
 
 
@@ -133,11 +133,11 @@ def test_permuted_outputs_are_read_in_the_objectives_order() -> None:
     shuffled[:, order] = exact
     job = Job(make_config(dim=3, spare=0, encoder="table", refine="none", permute_every=5), OPERATOR, [0], None, None)
     state = table_state(shuffled, PermutedState(allo().init(3), jnp.asarray(order), jnp.zeros((), dtype=jnp.int32)))
-    model = Reader(job).model(TableEncoder(state.trained.values), state, {"seed": 0})
+    model = Reader(job).model(state.trained, state, {"seed": 0})
     np.testing.assert_allclose(model.transform(OPERATOR.observations), exact, atol=1e-5)
     np.testing.assert_allclose(model.mu, truth.mu[:3], atol=1e-6)
     assert model.certificate().converged
-    plain = Reader(job).model(TableEncoder(state.trained.values), state._replace(objective=allo().init(3)), {"seed": 0})
+    plain = Reader(job).model(state.trained, state._replace(objective=allo().init(3)), {"seed": 0})
     assert not plain.certificate().converged
 
 
@@ -147,7 +147,7 @@ def test_refining_does_not_care_about_the_order_of_outputs() -> None:
     job = Job(make_config(dim=3, spare=0, encoder="table", permute_every=5), OPERATOR, [0], None, None)
     for order in ([0, 1, 2], [1, 2, 0]):
         state = table_state(exact, PermutedState(allo().init(3), jnp.asarray(order), jnp.zeros((), dtype=jnp.int32)))
-        model = Reader(job).model(TableEncoder(state.trained.values), state, {"seed": 0})
+        model = Reader(job).model(state.trained, state, {"seed": 0})
         np.testing.assert_allclose(model.transform(OPERATOR.observations), exact, atol=1e-4)
 
 
@@ -169,7 +169,7 @@ def test_a_table_over_data_that_missed_states_is_read_at_the_right_ones() -> Non
     job = Job(make_config(dim=3, spare=0, encoder="table"), data, [0], None, None)
     values = truth.encoder.values[:, :3]  # type: ignore[attr-defined]
     state = table_state(values, allo().init(3))
-    model = Reader(job).model(TableEncoder(state.trained.values), state, {"seed": 0})
+    model = Reader(job).model(state.trained, state, {"seed": 0})
     np.testing.assert_allclose(model.transform(counted.observations), values, atol=1e-4)
     assert model.mu_errors is not None
     rows = truth.encoder.numbers_of(data.observations)  # type: ignore[attr-defined]
@@ -182,9 +182,9 @@ def test_a_collapsed_network_is_an_error_that_counts_what_is_left() -> None:
     job = Job(make_config(dim=3, spare=0, encoder="table"), OPERATOR, [0], None, None)
     state = table_state(np.ones((11, 3)), allo().init(3))
     with pytest.raises(LapwingError, match="collapsed to 1 independent components of the 3"):
-        Reader(job).model(TableEncoder(state.trained.values), state, {"seed": 0})
+        Reader(job).model(state.trained, state, {"seed": 0})
     reader = Reader(job)
-    assert reader._worst_angle(reader._read(*reader._forms(TableEncoder(state.trained.values), state))) == 1.0
+    assert reader._worst_angle(reader._read(*reader._forms(state.trained, state))) == 1.0
 
 
 def test_one_seed_is_cut_out_of_many() -> None:

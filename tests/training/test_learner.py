@@ -11,8 +11,8 @@ import pytest
 
 import lapwing as lw
 from lapwing.diagnostics.certificate import DEGENERATE, NOT_CONVERGED, TRUSTED
+from lapwing.encoders import own_encoder
 from lapwing.encoders.lookup import LookupEncoder
-from lapwing.encoders.own import OwnEncoder
 from lapwing.errors import LapwingError
 from lapwing.objectives.base import Objective
 from lapwing.training.config import make_config
@@ -221,7 +221,7 @@ class Rows(eqx.Module):
 
 
 def test_a_network_of_ones_own_is_learned_and_left_as_it_was(maze: lw.Operator, tmp_path: Path) -> None:
-    own = OwnEncoder.create(Rows(eqx.nn.MLP(2, 6, 64, 2, key=jax.random.key(0))), (2,))
+    own = own_encoder(Rows(eqx.nn.MLP(2, 6, 64, 2, key=jax.random.key(0))), (2,))
     before = own.encode(maze.observations)
     learner = lw.Learner(dim=3, spare=3, encoder=own, steps=600, log_every=100)
     model = learner.fit(maze)

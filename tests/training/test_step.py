@@ -10,7 +10,7 @@ import optax
 import pytest
 
 import lapwing as lw
-from lapwing.encoders.registry import build_encoder
+from lapwing.encoders.networks import build_encoder
 from lapwing.objectives import allo
 from lapwing.operators.lags import endless_gaps
 from lapwing.training.exact_batches import exact_batches

@@ -1,1 +1,45 @@
-"""Functions from observations to components: tables, closed forms and networks."""
+"""Functions from observations to components: tables, closed forms and networks.
+
+The public names are imported on first use, so that tables and closed forms do without JAX.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lapwing.encoders.layers import Constant, Standardise, Statistics, trainable_filter
+    from lapwing.encoders.networks import (
+        ENCODERS,
+        EncoderKind,
+        NetworkEncoder,
+        RotatedEncoder,
+        build_encoder,
+        default_kind,
+        encoder_options,
+        encoder_statistics,
+        own_encoder,
+    )
+
+__all__ = [
+    "ENCODERS",
+    "Constant",
+    "EncoderKind",
+    "NetworkEncoder",
+    "RotatedEncoder",
+    "Standardise",
+    "Statistics",
+    "build_encoder",
+    "default_kind",
+    "encoder_options",
+    "encoder_statistics",
+    "own_encoder",
+    "trainable_filter",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module 'lapwing.encoders' has no attribute {name!r}")
+    from lapwing.encoders import layers, networks
+
+    return getattr(networks, name, None) or getattr(layers, name)

@@ -1,6 +1,6 @@
-"""What every encoder offers: values for observations, and its parts as plain data for files."""
+"""The interface of encoders: values for observations, and their parts as plain data for files."""
 
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,10 @@ from numpy.typing import NDArray
 class Encoder(Protocol):
     """A function from observations to ``dim`` components that can be taken apart into JSON and arrays."""
 
-    kind: ClassVar[str]
+    @property
+    def kind(self) -> str:
+        """The name under which files know it."""
+        ...
 
     @property
     def dim(self) -> int:
@@ -17,18 +20,28 @@ class Encoder(Protocol):
         ...
 
     def encode(self, observations: NDArray[Any]) -> NDArray[np.floating[Any]]:
-        """(n, ...) observations to (n, dim) values."""
+        """Components of observations.
+
+        Args:
+            observations: (n, ...) of any numeric type.
+
+        Returns:
+            (n, dim) values.
+        """
         ...
 
     def config(self) -> dict[str, Any]:
-        """What is needed besides the arrays, as JSON types."""
+        """What is needed besides the arrays to build it again.
+
+        Returns:
+            A dictionary of JSON types.
+        """
         ...
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """The numbers, by name."""
-        ...
+        """The numbers that are saved.
 
-    @classmethod
-    def from_parts(cls, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """The encoder again, from what :meth:`config` and :meth:`arrays` gave."""
+        Returns:
+            Arrays by name.
+        """
         ...

@@ -4,75 +4,44 @@
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from lapwing.encoders.layers import (
-    Dense,
-    Perceptron,
-    Standardise,
-    perceptron_sizes,
-    random_layers,
-    require_sizes,
-    strided_convolution,
-)
-from lapwing.encoders.networks import PAPER_HIDDEN
-from lapwing.encoders.standardised import StandardisedNetwork
-from lapwing.encoders.statistics import Statistics
-from lapwing.errors import LapwingError
+from lapwing.encoders.layers import Dense, Perceptron, Standardise, Statistics, perceptron_sizes, random_layers
+from lapwing.encoders.mlp import PAPER_HIDDEN
+from lapwing.errors import ArgumentError
 
 
-class ConvolutionalEncoder(StandardisedNetwork):
-    """3x3 convolutions of stride 2, then the perceptron (paper, Appendix "Average cosine similarity": pixels).
+def strided_convolution(
+    images: Float[Array, "n rows columns channels"], kernel: Dense
+) -> Float[Array, "n rows2 columns2 outputs"]:
+    """A 3x3 convolution of stride 2, padded by one pixel: rows and columns are halved, rounded up (paper, pixel study).
 
-    Images are (rows, columns) or (rows, columns, channels), of any numeric type, uint8 included.
+    As nine strided slices and one matrix product, which on CPU is 20 times faster than XLA's convolution. The
+    kernel's weight is (9 * channels, outputs), its rows ordered by kernel row, kernel column, channel.
 
-    Args of :meth:`create`:
-        observation_shape: shape of one image.
-        dim: how many components.
-        key: where the weights come from.
-        channels: outputs of each convolution.
-        hidden: sizes of the hidden layers behind them.
-        statistics: what images are centred and scaled by; give :func:`image_statistics` of the data, without which
-            pixels fail.
+    Args:
+        images: (n, rows, columns, channels).
+        kernel: weight and bias.
 
-    Note:
-        The paper does not state its padding and channels. Images are padded by one pixel, so that 7 x 9 ones survive.
-
-    Example:
-        >>> import numpy as np
-        >>> encoder = ConvolutionalEncoder.create((7, 9, 3), dim=11, key=jax.random.key(0))
-        >>> encoder.encode(np.zeros((5, 7, 9, 3), dtype=np.uint8)).shape
-        (5, 11)
+    Returns:
+        (n, ceil(rows / 2), ceil(columns / 2), outputs).
     """
+    rows, columns = -(-images.shape[1] // 2), -(-images.shape[2] // 2)
+    padded = jnp.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    slices = [padded[:, i : i + 2 * rows - 1 : 2, j : j + 2 * columns - 1 : 2] for i in range(3) for j in range(3)]
+    return kernel(jnp.concatenate(slices, axis=-1))
 
-    kind: ClassVar[str] = "conv"
+
+class ConvolutionalNetwork(eqx.Module):
+    """3x3 convolutions of stride 2, then the perceptron."""
+
+    inputs: Standardise
+    network: Perceptron
     kernels: tuple[Dense, ...]
-
-    @classmethod
-    def create(
-        cls,
-        observation_shape: Sequence[int],
-        dim: int,
-        *,
-        key: Array,
-        channels: Sequence[int] = (16, 16),
-        hidden: Sequence[int] = PAPER_HIDDEN,
-        statistics: Statistics | None = None,
-    ) -> Self:
-        """A network with random weights."""
-        shape = tuple(observation_shape)
-        if len(shape) not in (2, 3):
-            raise LapwingError(f"images are (rows, columns) or (rows, columns, channels), got {shape}; try kind 'mlp'")
-        depths = [1 if len(shape) == 2 else shape[2], *channels]
-        require_sizes("the image's shape and the channels", [*shape, *depths])
-        kernels = [(9 * a, b) for a, b in itertools.pairwise(depths)]
-        pixels = math.prod(-(-side // 2 ** len(kernels)) for side in shape[:2])
-        layers = random_layers([*kernels, *perceptron_sizes(pixels * depths[-1], hidden, dim)], key=key)
-        front, behind = layers[: len(kernels)], layers[len(kernels) :]
-        return cls(Standardise.create(shape, statistics), Perceptron(behind), shape, front)
 
     def __call__(self, batch: Array) -> Float[Array, "n dim"]:
         """(n, *observation_shape) to (n, dim)."""
@@ -82,11 +51,41 @@ class ConvolutionalEncoder(StandardisedNetwork):
             images = jax.nn.relu(strided_convolution(images, kernel))
         return self.network(images.reshape(batch.shape[0], -1))
 
-    def config(self) -> dict[str, Any]:
-        """Sizes."""
-        return {
-            "observation_shape": list(self.observation_shape),
-            "dim": self.dim,
-            "channels": [kernel.bias.shape[-1] for kernel in self.kernels],
-            "hidden": self.network.hidden,
-        }
+
+def conv(
+    observation_shape: Sequence[int],
+    dim: int,
+    *,
+    key: Array,
+    statistics: Statistics | None = None,
+    channels: Sequence[int] = (16, 16),
+    hidden: Sequence[int] = PAPER_HIDDEN,
+    centre: bool = True,
+) -> ConvolutionalNetwork:
+    """3x3 convolutions of stride 2, then the perceptron (paper, Appendix "Average cosine similarity": pixels).
+
+    Args:
+        observation_shape: shape of one image: (rows, columns) or (rows, columns, channels).
+        dim: how many components.
+        key: the source of the weights.
+        statistics: what images are centred and scaled by, :func:`lapwing.encoders.layers.image_statistics` of the data.
+        channels: outputs of each convolution.
+        hidden: sizes of the hidden layers behind them.
+        centre: whether to use the statistics; without them pixels fail.
+
+    Returns:
+        A network from (n, *observation_shape) images of any numeric type, uint8 included, to (n, dim).
+
+    Note:
+        The paper does not state its padding and channels. Images are padded by one pixel, so that 7 x 9 ones survive.
+    """
+    if len(observation_shape) not in (2, 3):
+        raise ArgumentError(
+            f"images are (rows, columns) or (rows, columns, channels), got {tuple(observation_shape)}; try kind 'mlp'"
+        )
+    depths = [1 if len(observation_shape) == 2 else observation_shape[2], *channels]
+    kernels = [(9 * a, b) for a, b in itertools.pairwise(depths)]
+    pixels = math.prod(-(-side // 2 ** len(kernels)) for side in observation_shape[:2])
+    layers = random_layers([*kernels, *perceptron_sizes(pixels * depths[-1], hidden, dim)], key=key)
+    inputs = Standardise.create(observation_shape, statistics if centre else None)
+    return ConvolutionalNetwork(inputs, Perceptron(layers[len(kernels) :]), layers[: len(kernels)])

@@ -1,20 +1,22 @@
 # ruff: noqa: F722  # jaxtyping writes shapes as strings
-"""What networks are built from: constants, dense layers and fast strided convolutions, all on whole batches."""
+"""Parts of networks: constants, standardised inputs and dense layers, all on whole batches."""
 
 import functools
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import NDArray
 
-from lapwing.encoders.statistics import Statistics, no_statistics
-from lapwing.errors import LapwingError
+from lapwing.errors import ArgumentError, DataError
+
+_BLOCK = 4096
 
 
 class Constant(eqx.Module):
@@ -23,21 +25,29 @@ class Constant(eqx.Module):
     array: Array
 
     def __call__(self) -> Array:
-        """The array; derivatives do not pass."""
+        """The array; derivatives do not pass.
+
+        Returns:
+            The array that was given.
+        """
         return jax.lax.stop_gradient(self.array)
 
 
 def trainable_filter(module: Any) -> Any:
-    """A tree of booleans for ``equinox.partition``: which leaves of a module are trained.
+    """Which leaves of a module are trained: arrays of floats that are not inside a :class:`Constant`.
 
-    Every floating-point array that is not inside a :class:`Constant`, so it serves users' own modules too.
+    Args:
+        module: any pytree, a user's own module for example.
+
+    Returns:
+        A tree of booleans for ``equinox.partition``.
 
     Example:
         >>> import equinox as eqx
-        >>> from lapwing.encoders.registry import build_encoder
+        >>> from lapwing.encoders import build_encoder
         >>> encoder = build_encoder("fourier", (2,), dim=3, key=jax.random.key(0))
         >>> trained, fixed = eqx.partition(encoder, trainable_filter(encoder))
-        >>> trained.frequencies.array is None, fixed.frequencies.array.shape
+        >>> trained.module.frequencies.array is None, fixed.module.frequencies.array.shape
         (True, (2, 128))
     """
 
@@ -49,6 +59,86 @@ def trainable_filter(module: Any) -> Any:
     return jax.tree.map(mark, module, is_leaf=lambda leaf: isinstance(leaf, Constant))
 
 
+class Statistics(NamedTuple):
+    """What an input is shifted and divided by: ``(x - centre) / scale``.
+
+    Attributes:
+        centre: of the shape of one observation.
+        scale: a single positive number, or one for each entry of an observation.
+    """
+
+    centre: NDArray[np.float32]
+    scale: NDArray[np.float32]
+
+
+def image_statistics(observations: NDArray[np.generic], weights: NDArray[np.floating] | None = None) -> Statistics:
+    """The mean image of the data and one overall deviation around it: without them pixels fail.
+
+    All images of a world share their background, so an uncentred network sees little but a constant. One deviation for
+    all pixels, because a pixel that hardly ever changes must not be amplified.
+
+    Args:
+        observations: (n, ...) of any numeric type.
+        weights: (n,) how often each row occurs, where rows are unique observations; None counts each once.
+
+    Returns:
+        A centre of the shape of one observation, and a scalar scale.
+
+    Example:
+        >>> statistics = image_statistics(np.array([[[0, 4]], [[0, 8]]], dtype=np.uint8))
+        >>> statistics.centre
+        array([[0., 6.]], dtype=float32)
+        >>> float(statistics.scale)
+        1.4142135381698608
+    """
+    share = _shares(observations, weights)
+    rows = observations.reshape(len(observations), -1)
+    blocks = range(0, len(rows), _BLOCK)
+    mean = sum(share[i : i + _BLOCK] @ rows[i : i + _BLOCK].astype(np.float64) for i in blocks)
+    variance = sum(
+        share[i : i + _BLOCK] @ np.mean((rows[i : i + _BLOCK].astype(np.float64) - mean) ** 2, axis=1) for i in blocks
+    )
+    deviation = float(np.sqrt(variance))
+    # Images that are all the same differ from their mean by rounding only, which must not be scaled up to 1.
+    constant = deviation <= 1e-9 * float(np.max(np.abs(mean)))
+    centre = np.reshape(mean, observations.shape[1:])
+    return Statistics(centre.astype(np.float32), np.array(1.0 if constant else deviation, dtype=np.float32))
+
+
+def range_statistics(observations: NDArray[np.generic], weights: NDArray[np.floating] | None = None) -> Statistics:
+    """The middle and the extent of the data along each entry, so that inputs fill [-0.5, 0.5].
+
+    Args:
+        observations: (n, ...) of any numeric type.
+        weights: not used; the range does not depend on them.
+
+    Returns:
+        Centre and scale of the shape of one observation; entries that never change are not scaled.
+
+    Example:
+        >>> range_statistics(np.array([[0.0, 5.0], [10.0, 5.0]]))
+        Statistics(centre=array([5., 5.], dtype=float32), scale=array([10.,  1.], dtype=float32))
+    """
+    _shares(observations, None)
+    low, high = observations.min(axis=0).astype(np.float64), observations.max(axis=0).astype(np.float64)
+    extent = np.where(high > low, high - low, 1.0)
+    return Statistics(((low + high) / 2).astype(np.float32), extent.astype(np.float32))
+
+
+def _shares(observations: NDArray[np.generic], weights: NDArray[np.floating] | None) -> NDArray[np.float64]:
+    """(n,) the share of each row in the data, after checking that statistics can be taken at all."""
+    if len(observations) == 0:
+        raise DataError("statistics need at least one observation, got none")
+    if np.issubdtype(observations.dtype, np.floating) and not np.isfinite(observations).all():
+        raise DataError("observations hold NaN or infinity; clean the data before taking statistics")
+    if weights is None:
+        return np.full(len(observations), 1.0 / len(observations))
+    share = np.asarray(weights, dtype=np.float64)
+    if share.shape != (len(observations),) or share.min() < 0 or not share.sum() > 0:
+        raise ArgumentError(f"weights must be {len(observations)} numbers, none negative and not all zero")
+    return share / share.sum()
+
+
 class Standardise(eqx.Module):
     """Shift and scale of the inputs by statistics of the data, which are part of the model; takes uint8 as well."""
 
@@ -56,20 +146,37 @@ class Standardise(eqx.Module):
     scale: Constant
 
     @classmethod
-    def create(cls, observation_shape: tuple[int, ...], statistics: Statistics | None) -> Self:
-        """From statistics of the data; None changes nothing."""
-        given = no_statistics(observation_shape) if statistics is None else statistics
-        centre, scale = np.asarray(given.centre, dtype=np.float32), np.asarray(given.scale, dtype=np.float32)
-        if centre.shape != observation_shape or scale.shape not in ((), observation_shape):
-            raise LapwingError(
-                f"statistics of shapes {centre.shape} and {scale.shape} do not fit observations {observation_shape}"
+    def create(cls, observation_shape: Sequence[int], statistics: Statistics | None) -> Self:
+        """Standardise by statistics of the data.
+
+        Args:
+            observation_shape: shape of one observation.
+            statistics: None changes nothing: the paper's raw coordinates.
+
+        Returns:
+            A module from (n, *observation_shape) to the same shape in float32.
+        """
+        shape = tuple(observation_shape)
+        if statistics is None:
+            return cls(Constant(jnp.zeros(shape, jnp.float32)), Constant(jnp.ones((), jnp.float32)))
+        centre, scale = (np.asarray(part, dtype=np.float32) for part in statistics)
+        if centre.shape != shape or scale.shape not in ((), shape):
+            raise ArgumentError(
+                f"statistics of shapes {centre.shape} and {scale.shape} do not fit observations {shape}"
             )
         if not (np.isfinite(centre).all() and np.isfinite(scale).all() and (scale > 0).all()):
-            raise LapwingError("statistics must be finite, with positive scales")
+            raise ArgumentError("statistics must be finite, with positive scales")
         return cls(Constant(jnp.asarray(centre)), Constant(jnp.asarray(scale)))
 
     def __call__(self, batch: Array) -> Float[Array, "n ..."]:
-        """(n, ...) observations of any type, centred and scaled."""
+        """Observations of any numeric type, centred and scaled.
+
+        Args:
+            batch: (n, *observation_shape).
+
+        Returns:
+            (n, *observation_shape) in float32.
+        """
         return (batch.astype(self.centre.array.dtype) - self.centre()) / self.scale()
 
 
@@ -80,17 +187,32 @@ class Dense(eqx.Module):
     bias: Float[Array, " outputs"]
 
     def __call__(self, rows: Float[Array, "n inputs"]) -> Float[Array, "n outputs"]:
-        """One matrix product for the whole batch."""
+        """One matrix product for the whole batch.
+
+        Args:
+            rows: (n, inputs).
+
+        Returns:
+            (n, outputs).
+        """
         return rows @ self.weight + self.bias
 
 
 def random_layers(sizes: Sequence[tuple[int, int]], *, key: Array) -> tuple[Dense, ...]:
-    """Layers of the given (inputs, outputs), ReLU between them and none behind the last, from one key.
+    """Layers with random weights, for ReLU between them and none behind the last.
 
     Weights have variance 2 / inputs (1 / inputs in the last), which keeps the size of signals through ReLU. Biases have
     variance 1 / (3 inputs), not zero, so that kinks on raw coordinates do not all pass through the origin.
+
+    Args:
+        sizes: (inputs, outputs) of each layer.
+        key: the source of randomness.
+
+    Returns:
+        One layer per pair of sizes.
     """
-    require_sizes("sizes of the layers", [size for pair in sizes for size in pair])
+    if any(size < 1 for pair in sizes for size in pair):
+        raise ArgumentError(f"sizes of layers must be positive whole numbers, got {list(sizes)}")
     return _random_layers(tuple(sizes), key)
 
 
@@ -113,43 +235,28 @@ class Perceptron(eqx.Module):
     layers: tuple[Dense, ...]
 
     def __call__(self, rows: Float[Array, "n inputs"]) -> Float[Array, "n outputs"]:
-        """(n, inputs) to (n, outputs)."""
+        """The network's outputs.
+
+        Args:
+            rows: (n, inputs).
+
+        Returns:
+            (n, outputs).
+        """
         for layer in self.layers[:-1]:
             rows = jax.nn.relu(layer(rows))
         return self.layers[-1](rows)
 
-    @property
-    def hidden(self) -> list[int]:
-        """Sizes of the hidden layers."""
-        return [layer.bias.shape[-1] for layer in self.layers[:-1]]
-
-    @property
-    def outputs(self) -> int:
-        """How many outputs the last layer has."""
-        return self.layers[-1].bias.shape[-1]
-
 
 def perceptron_sizes(inputs: int, hidden: Sequence[int], outputs: int) -> list[tuple[int, int]]:
-    """(inputs, outputs) of each layer of a perceptron, for :func:`random_layers`."""
-    sizes = [inputs, *hidden, outputs]
-    return list(itertools.pairwise(sizes))
+    """Sizes of the layers of a perceptron.
 
+    Args:
+        inputs: numbers per row.
+        hidden: sizes of the hidden layers.
+        outputs: components.
 
-def strided_convolution(
-    images: Float[Array, "n rows columns channels"], kernel: Dense
-) -> Float[Array, "n rows2 columns2 outputs"]:
-    """A 3x3 convolution of stride 2, padded by one pixel: rows and columns are halved, rounded up (paper, pixel study).
-
-    As nine strided slices and one matrix product, which on CPU is 20 times faster than XLA's convolution. The
-    kernel's weight is (9 * channels, outputs), its rows ordered by kernel row, kernel column, channel.
+    Returns:
+        (inputs, outputs) of each layer, for :func:`random_layers`.
     """
-    rows, columns = -(-images.shape[1] // 2), -(-images.shape[2] // 2)
-    padded = jnp.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
-    slices = [padded[:, i : i + 2 * rows - 1 : 2, j : j + 2 * columns - 1 : 2] for i in range(3) for j in range(3)]
-    return kernel(jnp.concatenate(slices, axis=-1))
-
-
-def require_sizes(name: str, sizes: Sequence[int]) -> None:
-    """Refuse layers of no or negative size."""
-    if any(size < 1 for size in sizes):
-        raise LapwingError(f"{name} must be positive whole numbers, got {list(sizes)}")
+    return list(itertools.pairwise([inputs, *hidden, outputs]))

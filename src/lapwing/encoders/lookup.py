@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lapwing.errors import LapwingError
+from lapwing.errors import ArgumentError, DamagedFileError
 
 
 class LookupEncoder:
@@ -33,11 +33,18 @@ class LookupEncoder:
         return int(self.values.shape[1])
 
     def encode(self, observations: ArrayLike) -> NDArray[np.float64]:
-        """(n, dim) values at known observations; an error that names the first unknown one."""
+        """Values at known observations; an error that names the first unknown one.
+
+        Args:
+            observations: (n, ...) of any numeric type.
+
+        Returns:
+            (n, dim) values.
+        """
         numbers = self.numbers_of(observations)
         unknown = np.flatnonzero(numbers < 0)
         if len(unknown):
-            raise LapwingError(
+            raise ArgumentError(
                 f"{len(unknown)} of {len(numbers)} observations are not in the table of {len(self.values):,} that "
                 f"this representation knows (the first is row {unknown[0]}); an exact or counted solution does not "
                 "generalise"
@@ -45,20 +52,26 @@ class LookupEncoder:
         return self.values[numbers]
 
     def numbers_of(self, observations: ArrayLike) -> NDArray[np.int64]:
-        """(n,) the row of the table that holds each observation, -1 where none does."""
+        """The row of the table that holds each observation.
+
+        Args:
+            observations: (n, ...) of any numeric type.
+
+        Returns:
+            (n,) row numbers, -1 where an observation is not in the table.
+        """
         rows = np.asarray(observations)
         shape = self.observations.shape[1:]
         if shape == (1,) and rows.ndim == 1:
             rows = rows[:, None]
         if rows.shape[1:] != shape or rows.ndim != len(shape) + 1:
-            raise LapwingError(f"observations must have shape (n, {', '.join(map(str, shape))}), got {rows.shape}")
+            raise ArgumentError(f"observations must have shape (n, {', '.join(map(str, shape))}), got {rows.shape}")
         try:
             with np.errstate(invalid="ignore", over="ignore"):
                 cast = rows.astype(self.observations.dtype)
         except (TypeError, ValueError) as error:
-            raise LapwingError(f"observations must be numbers, got {rows.dtype}") from error
-        keys = _keys(cast)
-        numbers = np.fromiter((self._numbers.get(key, -1) for key in keys), dtype=np.int64, count=len(rows))
+            raise ArgumentError(f"observations must be numbers, got {rows.dtype}") from error
+        numbers = np.fromiter((self._numbers.get(key, -1) for key in _keys(cast)), dtype=np.int64, count=len(rows))
         if np.issubdtype(cast.dtype, np.integer) and cast.dtype != rows.dtype:
             # 1.7 is not state 1, nor 256 the colour 0: a cast that changed a number found another observation.
             numbers[(cast != rows).any(axis=tuple(range(1, rows.ndim)))] = -1
@@ -68,37 +81,56 @@ class LookupEncoder:
     def _numbers(self) -> dict[bytes, int]:
         numbers = {key: number for number, key in enumerate(_keys(self.observations))}
         if len(numbers) < len(self.observations):
-            raise LapwingError("two states of this table have the same observation, so it cannot tell them apart")
+            raise ArgumentError("two states of this table have the same observation, so it cannot tell them apart")
         return numbers
 
     def support(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """The observations that a score runs over, and their weights."""
+        """What a score sums over.
+
+        Returns:
+            (n, ...) observations and (n,) weights.
+        """
         return self.observations, self.weights
 
     def config(self) -> dict[str, Any]:
-        """Nothing: the arrays say it all."""
+        """Nothing besides the arrays.
+
+        Returns:
+            An empty dictionary.
+        """
         return {}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Observations, values and weights."""
+        """Observations, values and weights.
+
+        Returns:
+            Arrays by name.
+        """
         return {"observations": self.observations, "values": self.values, "weights": self.weights}
 
     @classmethod
-    def from_parts(cls, config: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """The table again, from its arrays."""
+    def from_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Self:
+        """The table that was saved.
+
+        Args:
+            arrays: what :meth:`arrays` gave, from a file.
+
+        Returns:
+            The encoder.
+        """
         if missing := {"observations", "values", "weights"} - set(arrays):
-            raise LapwingError(f"the table lacks its {sorted(missing)[0]}; the file is damaged")
+            raise DamagedFileError(f"the table lacks its {min(missing)}; the file is damaged")
         observations, values, weights = (arrays[name] for name in ("observations", "values", "weights"))
         fits = values.ndim == 2 and observations.ndim >= 2 and weights.shape == (len(values),)
         if not fits or not len(observations) == len(values) > 0 or values.shape[1] == 0:
-            raise LapwingError("the arrays of this table do not fit together; the file is damaged")
+            raise DamagedFileError("the arrays of this table do not fit together; the file is damaged")
         if values.dtype != np.float64 or weights.dtype != np.float64:
-            raise LapwingError(f"a table holds float64, got {values.dtype} and {weights.dtype}; the file is damaged")
+            raise DamagedFileError(f"a table holds float64, got {values.dtype}, {weights.dtype}; the file is damaged")
         if (weights < 0).any() or not abs(weights.sum() - 1.0) < 1e-6:
-            raise LapwingError("the weights of this table are no distribution; the file is damaged")
+            raise DamagedFileError("the weights of this table are not a distribution; the file is damaged")
         return cls(observations, values, weights)
 
 
 def _keys(rows: NDArray[Any]) -> Iterator[bytes]:
-    """The bytes of each row; adding zero turns -0.0 into 0.0, for equal observations must have equal bytes."""
+    """The bytes of each row; adding zero turns -0.0 into 0.0, because equal observations must have equal bytes."""
     return (row.tobytes() for row in np.ascontiguousarray(rows + rows.dtype.type(0)))

@@ -11,13 +11,14 @@ import stat
 import zlib
 from collections.abc import Collection
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
-from lapwing.errors import LapwingError
+from lapwing.errors import DamagedFileError, LapwingError
 
 MAX_MANIFEST_BYTES = 64 << 20
 MAX_DEPTH = 64
@@ -29,6 +30,8 @@ NUMBER_KINDS = "biuf"
 MAX_ITEM_BYTES = 8
 
 FOREIGN = "the file is damaged or not one of ours"
+
+Schema = TypeVar("Schema")
 
 
 def size_of(path: Path) -> int:
@@ -93,6 +96,30 @@ def read_manifest(path: Path, format_name: str, newest: int) -> dict[str, Any]:
         found = _short(repr(version))
         raise LapwingError(f"{path} has format version {found}; this package reads 1 to {newest}. Update lapwing")
     return content
+
+
+def convert(content: Any, schema: type[Schema], where: object) -> Schema:
+    """Plain data from a file as the typed record of a schema.
+
+    Args:
+        content: what :func:`read_record` gave, or a part of it.
+        schema: a msgspec Struct, or any type that msgspec knows.
+        where: the file, and the place in it, for the message.
+
+    Returns:
+        An instance of the schema.
+
+    Raises:
+        DamagedFileError: a field that is missing, of another type or out of range; the message names it.
+
+    Example:
+        >>> convert({"kind": "mlp", "config": {}}, dict[str, object], "model.json")["kind"]
+        'mlp'
+    """
+    try:
+        return msgspec.convert(content, schema)
+    except (msgspec.ValidationError, OverflowError) as error:
+        raise DamagedFileError(f"{where}: {_short(error)}; {FOREIGN}") from error
 
 
 def read_array(

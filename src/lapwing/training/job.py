@@ -10,9 +10,7 @@ import numpy as np
 import optax
 
 from lapwing.data.trajectories import Trajectories
-from lapwing.encoders.own import OwnEncoder
-from lapwing.encoders.registry import build_encoder, default_kind
-from lapwing.encoders.statistics import image_statistics, range_statistics
+from lapwing.encoders.networks import build_encoder, default_kind, encoder_statistics, own_encoder
 from lapwing.errors import LapwingError
 from lapwing.objectives import permuted
 from lapwing.objectives.base import Objective
@@ -98,7 +96,7 @@ class Job:
 
     def _checked_encoder(self, encoder: Any) -> Any:
         """The user's own network as an encoder, tried on the shape of these observations."""
-        ready = encoder if hasattr(encoder, "encode") else OwnEncoder.create(encoder, self._shape())
+        ready = encoder if hasattr(encoder, "encode") else own_encoder(encoder, self._shape())
         if tuple(ready.observation_shape) != self._shape():
             raise LapwingError(
                 f"your encoder takes observations of shape {tuple(ready.observation_shape)}, these are {self._shape()}"
@@ -113,11 +111,8 @@ class Job:
     def _statistics(self) -> Any:
         observations = np.asarray((self.operator or self.data).observations)
         weights = None if self.operator is None else self.operator.rho
-        if self.kind == "conv" and self.config.centre_pixels:
-            return image_statistics(observations, weights)
-        if self.kind == "fourier" and (observations.min() < -0.51 or observations.max() > 0.51):
-            return range_statistics(observations)
-        return None
+        centred = self.kind != "conv" or self.config.centre_pixels
+        return encoder_statistics(self.kind, observations, weights) if centred else None
 
     def _shape(self) -> tuple[int, ...]:
         return tuple((self.operator or self.data).observations.shape[1:])

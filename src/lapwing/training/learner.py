@@ -31,7 +31,7 @@ class Learner:
         preset: ``default``, ``paper`` or ``pixels``.
         objective: an objective of your own, e.g. ``lw.allo(barrier=2.0)``, or the name of one, which the options
             describe.
-        encoder: a network of your own (see :class:`lapwing.encoders.own.OwnEncoder`) with ``dim + spare`` outputs, or
+        encoder: a network of your own (see :func:`lapwing.encoders.own_encoder`) with ``dim + spare`` outputs, or
             the kind of one to build, e.g. ``table``.
         options: see :class:`lapwing.training.config.LearnConfig`.
 

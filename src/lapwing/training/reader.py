@@ -10,7 +10,7 @@ from lapwing.data.trajectories import Trajectories
 from lapwing.diagnostics.noise import sampling_angles
 from lapwing.diagnostics.problems import RECORD, ProblemError
 from lapwing.encoders.lookup import LookupEncoder
-from lapwing.encoders.rotated import RotatedEncoder
+from lapwing.encoders.networks import RotatedEncoder
 from lapwing.objectives import Details
 from lapwing.operators.clusters import DATA_TOLERANCE, LEARNED_TOLERANCE
 from lapwing.operators.operator import Operator
@@ -177,7 +177,7 @@ class Reader:
         if self.job.kind != "table" or self.job.given is not None:
             return RotatedEncoder(encoder, matrix)
         assert self.job.operator is not None
-        values = np.asarray(encoder.values, dtype=np.float64) @ matrix
+        values = np.asarray(encoder.module.values, dtype=np.float64) @ matrix
         return LookupEncoder(self.job.operator.observations, values, self.job.operator.rho)
 
     def _encode(self, encoder: Any) -> Any:
@@ -185,7 +185,7 @@ class Reader:
         if self.job.kind != "table" or self.job.given is not None:
             return encoder.encode
         assert self.job.operator is not None
-        values = np.asarray(encoder.values, dtype=np.float64)
+        values = np.asarray(encoder.module.values, dtype=np.float64)
         lookup = LookupEncoder(self.job.operator.observations, values, self.job.operator.rho)
 
         def encode(observations: NDArray[Any]) -> NDArray[np.float64]:

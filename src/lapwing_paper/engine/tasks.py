@@ -12,7 +12,7 @@ import numpy as np
 from lapwing.data.collect import collect
 from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import successor
-from lapwing.encoders.rotated import RotatedEncoder
+from lapwing.encoders import RotatedEncoder
 from lapwing.environments import World, world_from_description
 from lapwing.errors import LapwingError, LapwingWarning
 from lapwing.evaluation.score import Score, score
