@@ -56,7 +56,7 @@ def pages(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[Path], Path]]:
     """In place of the real page, which has tests of its own: what it was asked for."""
     asked: list[tuple[list[Path], Path]] = []
 
-    def write_report(runs: Sequence[Path], out: Path) -> Path:
+    def write_report(runs: Sequence[Path], out: Path, models: Any = None) -> Path:
         asked.append((list(runs), out))
         out.write_text("<html>")
         return out

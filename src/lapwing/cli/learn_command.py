@@ -314,7 +314,7 @@ def _written(
     if not arguments.no_report:
         from lapwing.report import write_report
 
-        page = write_report([result.folder for result in results], out / PAGE)
+        page = write_report([result.folder for result in results], out / PAGE, models=models)
         if len(results) == 1:
             results[0].files.append(page)
     return results

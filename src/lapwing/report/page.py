@@ -16,17 +16,19 @@ from lapwing.errors import ArgumentError
 from lapwing.report.charts import compared_spectra, curve_charts, spectrum_chart
 from lapwing.report.content import RunContent, content_of
 from lapwing.report.sources import read_runs
+from lapwing.representation import LaplacianRepresentation
 from lapwing.storage.files import write_bytes
 
 MAX_RUNS = 24
 
 
-def write_report(runs: Sequence[Path], out: Path) -> Path:
+def write_report(runs: Sequence[Path], out: Path, *, models: Sequence[LaplacianRepresentation] | None = None) -> Path:
     """Write one page for one run, or a comparison of several, from their files.
 
     Args:
         runs: folders that ``lapwing learn`` or ``lapwing solve`` wrote.
         out: the page, e.g. ``report.html``; if it is a folder, ``report.html`` in it.
+        models: the representations in these folders, if they are in memory; they are loaded if None.
 
     Returns:
         The path of the page.
@@ -39,7 +41,7 @@ def write_report(runs: Sequence[Path], out: Path) -> Path:
     if len(folders) > MAX_RUNS:
         raise ArgumentError(f"{len(folders)} runs are too many for one page; compare at most {MAX_RUNS}")
     page = out / "report.html" if out.is_dir() else out
-    text = render([content_of(run) for run in read_runs(folders)])
+    text = render([content_of(run) for run in read_runs(folders, models)])
     # The name of a folder may not be UTF-8.
     return write_bytes(page, text.encode("utf-8", errors="replace"))
 

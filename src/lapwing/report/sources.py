@@ -124,11 +124,12 @@ class StoredRun:
         return "exact" if self.model.exact else "counted"
 
 
-def read_run(folder: Path) -> StoredRun:
+def read_run(folder: Path, model: LaplacianRepresentation | None = None) -> StoredRun:
     """Read a run folder, or any folder of a saved representation.
 
     Args:
         folder: what ``lapwing learn``, ``lapwing solve`` or ``model.save`` wrote.
+        model: the representation in it, if it is in memory; it is loaded if None.
 
     Returns:
         The run.
@@ -136,7 +137,7 @@ def read_run(folder: Path) -> StoredRun:
     Raises:
         DamagedFileError: if a file in it cannot be understood.
     """
-    model = load(folder)
+    model = load(folder) if model is None else model
     observations = folder / "observations.npy"
     provenance = "provenance.json" if (folder / "provenance.json").exists() else "made.json"
     audit, data = _read_audit(folder / "audit.json")
@@ -154,18 +155,20 @@ def read_run(folder: Path) -> StoredRun:
     )
 
 
-def read_runs(folders: Sequence[Path]) -> list[StoredRun]:
+def read_runs(folders: Sequence[Path], models: Sequence[LaplacianRepresentation] | None = None) -> list[StoredRun]:
     """Read several runs and give them different labels.
 
     Args:
         folders: one run folder each.
+        models: the representations in them, if they are in memory.
 
     Returns:
         The runs, in that order.
     """
     if not folders:
         raise ArgumentError("a report needs at least one run; name the folder that lapwing learn or solve wrote")
-    runs = [read_run(Path(folder)) for folder in folders]
+    given = [None] * len(folders) if models is None else models
+    runs = [read_run(Path(folder), model) for folder, model in zip(folders, given, strict=True)]
     labels = [run.label for run in runs]
     if len(set(labels)) < len(labels):
         labels = [
