@@ -42,8 +42,8 @@ def test_each_seed_is_a_run_of_its_own_and_one_page_shows_all(learned: Path) -> 
     ]  # fmt: skip
     runs = [read_run(learned / f"seed-{seed}") for seed in (4, 5)]
     assert [run.model.metadata["seed"] for run in runs] == [4, 5]
-    assert all(run.scores is not None and run.scores["learned"]["subspace_cosine"] > 0.9 for run in runs)
-    assert runs[0].history[-1]["cosine"] == pytest.approx(runs[0].scores["learned"]["subspace_cosine"], abs=1e-3)
+    assert all(run.scores.learned is not None and run.scores.learned.subspace_cosine > 0.9 for run in runs)
+    assert runs[0].history[-1]["cosine"] == pytest.approx(runs[0].scores.learned.subspace_cosine, abs=1e-3)
     assert runs[0].history[0]["loss"] != runs[1].history[0]["loss"]
     page = (learned / "report.html").read_text()
     assert "seed-4" in page
