@@ -19,8 +19,7 @@ from lapwing.encoders.lookup import LookupEncoder
 from lapwing.errors import ArgumentError, DamagedFileError, LapwingError
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, LEARNED_TOLERANCE
 from lapwing.storage.models import read_model, write_model
-from lapwing.storage.records import world_name
-from lapwing.storage.schemas import EncoderRecord
+from lapwing.storage.schemas import EncoderRecord, world_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

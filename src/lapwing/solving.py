@@ -27,7 +27,7 @@ from lapwing.operators.operator import (
     operator_from_world,
 )
 from lapwing.representation import LaplacianRepresentation
-from lapwing.storage.records import world_name
+from lapwing.storage.schemas import world_name
 
 EXTRA_PAIRS = 6
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lapwing.errors import LapwingError
-from lapwing.storage.records import Record, is_number, learning_history, world_name
+from lapwing.storage.records import Record
 
 
 def of(value: Any) -> Record:
@@ -55,20 +55,3 @@ def test_a_field_that_is_null_is_not_there() -> None:
     assert not of(None).has("field")
     assert not of(1).has("other")
     assert of(0).has("field")
-
-
-def test_truth_values_and_infinities_are_no_numbers() -> None:
-    assert [is_number(value) for value in (1, 0.5, True, math.inf, math.nan, "1", None)] == [True, True] + [False] * 5
-
-
-@pytest.mark.parametrize("metadata", [{}, {"world": None}, {"world": "text"}, {"world": {"name": ""}}, {"world": [1]}])
-def test_where_there_is_no_name_another_word_stands(metadata: dict[str, Any]) -> None:
-    assert world_name(metadata, "unnamed") == "unnamed"
-    assert world_name({"world": {"name": 7}}, "unnamed") == "7"
-
-
-def test_all_rows_of_a_history_have_the_same_columns() -> None:
-    assert learning_history({}) == []
-    rows = learning_history({"history": [{"step": 1}, {"step": 2, "loss": 0.5}, {"step": 3, "loss": None}]})
-    assert [list(row) for row in rows] == [["step", "loss"]] * 3
-    assert [row["loss"] if math.isfinite(row["loss"]) else None for row in rows] == [None, 0.5, None]

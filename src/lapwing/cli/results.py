@@ -11,7 +11,7 @@ from lapwing.cli import terminal
 from lapwing.evaluation.score import Score
 from lapwing.report.run_folder import spectrum_rows
 from lapwing.representation import LaplacianRepresentation
-from lapwing.storage.records import is_number
+from lapwing.storage.schemas import is_number
 
 UNTRUSTED = 3
 

@@ -7,14 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lapwing.checks import as_path, is_folder, shown
 from lapwing.environments.box import BoxWorld
 from lapwing.environments.grid import GridWorld, ObservationMode
 from lapwing.environments.layouts import (
-    MAX_TILES,
     Layout,
     corridors,
     perfect_maze,
@@ -24,8 +20,9 @@ from lapwing.environments.layouts import (
     symmetric_rooms,
 )
 from lapwing.environments.world import World
-from lapwing.errors import ArgumentError, DamagedFileError, UnknownNameError, did_you_mean
-from lapwing.storage.records import Record
+from lapwing.errors import ArgumentError, UnknownNameError, did_you_mean
+from lapwing.storage.reading import convert
+from lapwing.storage.schemas import BoxDescription, GridDescription
 
 LAYOUTS_VARIABLE = "LAPWING_LAYOUTS"
 
@@ -182,28 +179,18 @@ def world_from_description(description: Any) -> World | None:
         return None
     kind, name = description.get("kind"), description.get("name")
     if kind == "box":
-        fields = Record(description, "the description of a world")
-        return BoxWorld(tuple(fields.numbers("sides")), fields.number("step"), fields.text("name"))
+        box = convert(description, BoxDescription, "the description of a world")
+        return BoxWorld(tuple(box.sides), box.step, box.name)
     if kind == "grid":
-        fields = Record(description, "the description of a world")
-        layout = Layout.from_text(fields.text("layout", longest=MAX_TILES), name=fields.text("name"))
-        observation: Any = fields.text("observation")
-        return GridWorld(layout, observation, fields.number("slip"), _policy(fields))
+        grid = convert(description, GridDescription, "the description of a world")
+        observation: Any = grid.observation
+        policy: Any = grid.policy  # whose rows the world checks
+        return GridWorld(Layout.from_text(grid.layout, name=grid.name), observation, grid.slip, policy)
     # A world registered by its user has a kind of its own, and is known by its name.
     if isinstance(name, str) and name in WORLDS:
         world = WORLDS[name]()
         return world if world.describe() == description else None
     return None
-
-
-def _policy(fields: Record) -> NDArray[np.float64] | None:
-    """The policy's table; the world checks its rows."""
-    if not fields.has("policy"):
-        return None
-    try:
-        return np.asarray(fields.content["policy"], dtype=np.float64)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise DamagedFileError("the policy of a world is not a table of numbers; the file is damaged") from error
 
 
 def _layout_by_rule(name: str, match: re.Match[str]) -> Layout:

@@ -16,7 +16,7 @@ from lapwing.evaluation.similarity import paper_cosines, subspace_cosines
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, group_degenerate
 from lapwing.representation import LaplacianRepresentation
 from lapwing.solving import solve
-from lapwing.storage.records import world_name
+from lapwing.storage.schemas import world_name
 
 ZERO_EIGENVALUE = 1e-9
 

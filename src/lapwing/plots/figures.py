@@ -21,7 +21,7 @@ from lapwing.operators.clusters import group_degenerate
 from lapwing.plots.fields import draw_field, draw_world, field_values, proportion
 from lapwing.representation import LaplacianRepresentation
 from lapwing.storage.files import replaced_file
-from lapwing.storage.records import learning_history, world_name
+from lapwing.storage.schemas import learning_history, world_name
 
 What = Literal["eigenvectors", "spectrum", "curves", "comparison"]
 Models = Mapping[str, LaplacianRepresentation]

@@ -41,7 +41,7 @@ from lapwing.report.charts import (
 from lapwing.report.sources import ScoreRecord, StoredRun
 from lapwing.representation import LaplacianRepresentation
 from lapwing.solving import solve
-from lapwing.storage.records import is_number
+from lapwing.storage.schemas import is_number
 
 # More points make the page large and slow to open; it then shows spectrum, curves and certificate alone.
 MAX_POINTS = 12_000

@@ -14,7 +14,7 @@ from lapwing.environments import world_from_description
 from lapwing.errors import ArgumentError, LapwingError, UnknownNameError, did_you_mean
 from lapwing.plots.figures import What, representation_figure
 from lapwing.representation import LaplacianRepresentation
-from lapwing.storage.records import world_name
+from lapwing.storage.schemas import world_name
 
 SHOWN_ROWS = 12
 SHOWN_PICTURES = 6

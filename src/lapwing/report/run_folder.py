@@ -28,8 +28,8 @@ from lapwing.storage.files import write_array, write_csv, write_json
 from lapwing.storage.folders import LOCK
 from lapwing.storage.models import FORMAT, MANIFEST, NEXT_WEIGHTS, VERSION, WEIGHTS
 from lapwing.storage.reading import read_manifest
-from lapwing.storage.records import learning_history
 from lapwing.storage.run_configuration import RUN_FILE, read_configuration
+from lapwing.storage.schemas import learning_history
 
 # What a run folder may hold besides the representation itself and run.json.
 RUN_FILES = (

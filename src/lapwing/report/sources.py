@@ -13,7 +13,7 @@ from lapwing.data.audit import Audit
 from lapwing.errors import ArgumentError, DamagedFileError
 from lapwing.representation import LaplacianRepresentation, load
 from lapwing.storage.reading import read_array, read_record, read_rows
-from lapwing.storage.records import learning_history, world_name
+from lapwing.storage.schemas import learning_history, world_name
 
 # A run keeps at most 8 MiB of observations.
 MAX_OBSERVATION_BYTES = 64 << 20

@@ -1,10 +1,9 @@
 """Fields of records from files: each of the type and range that is asked for, or an error that names it."""
 
-import math
-import sys
-from typing import Any, TypeGuard
+from typing import Any
 
 from lapwing.errors import LapwingError
+from lapwing.storage.schemas import is_number
 
 LONGEST_TEXT = 1 << 16
 DAMAGED = "the file is damaged"
@@ -99,33 +98,6 @@ class Record:
 
     def _wrong(self, name: str, wanted: str, value: Any) -> LapwingError:
         return LapwingError(f"{self.where}: {name!r} must be {wanted}, got {_shown(value)}; {DAMAGED}")
-
-
-def is_number(value: Any) -> TypeGuard[float]:
-    """Whether a value from a file is a finite number; truth values are none."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
-
-
-def world_name(metadata: dict[str, Any], otherwise: str) -> str:
-    """The name of the world that metadata tell of, or another word where they tell of none."""
-    world = metadata.get("world")
-    name = world.get("name") if isinstance(world, dict) else None
-    return otherwise if name is None or name == "" else str(name)
-
-
-def learning_history(metadata: dict[str, Any]) -> list[dict[str, float]]:
-    """Rows of the learning curves that metadata hold: none, or all with the same columns, NaN where a number lacks."""
-    rows = metadata.get("history")
-    if not rows:
-        return []
-    if not isinstance(rows, list) or not all(isinstance(row, dict) and is_number(row.get("step")) for row in rows):
-        raise LapwingError(f"the learning history must be rows of numbers by step, got {_shown(rows)}; {DAMAGED}")
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    for row in rows:
-        for name, value in row.items():
-            if value is not None and not is_number(value):
-                raise LapwingError(f"the learning history has {_shown(value)} under {_shown(name)}; {DAMAGED}")
-    return [{name: math.nan if row.get(name) is None else float(row[name]) for name in names} for row in rows]
 
 
 def _shown(value: Any) -> str:

@@ -1,11 +1,16 @@
-"""The contents of every JSON file as typed records; :func:`lapwing.storage.reading.convert` checks what was read.
+"""The contents of JSON files as typed records; :func:`lapwing.storage.reading.convert` checks what was read.
 
 A field that a record does not list is ignored, so that a later version may add one.
 """
 
-from typing import Annotated, Any
+import math
+import sys
+from typing import Annotated, Any, TypeGuard
 
 from msgspec import Meta, Struct
+
+from lapwing.errors import DamagedFileError
+from lapwing.storage.reading import convert
 
 Positive = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]
@@ -44,3 +49,72 @@ class ModelManifest(Struct, frozen=True):
     orthonormality_error: NonNegative | None = None
     next_mu: float | None = None
     metadata: dict[str, Any] = {}
+
+
+class TrajectoriesManifest(Struct, frozen=True):
+    """``trajectories.json``: the checksums of a data set's arrays, by name, and where it comes from."""
+
+    checksums: dict[str, int]
+    metadata: dict[str, Any] = {}
+
+
+class BoxDescription(Struct, frozen=True):
+    """A box world, in the metadata of models and data sets."""
+
+    name: str
+    sides: list[float]
+    step: float
+
+
+class GridDescription(Struct, frozen=True):
+    """A grid world, in the metadata of models and data sets."""
+
+    name: str
+    layout: str
+    observation: str
+    slip: float
+    policy: list[list[float]] | None = None
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether a value from a file is a finite number; true and false are not.
+
+    Args:
+        value: of any JSON type.
+
+    Returns:
+        True for int and float within the range of floats.
+    """
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+
+
+def world_name(metadata: dict[str, Any], otherwise: str) -> str:
+    """The name of the world in the metadata of a model or a data set.
+
+    Args:
+        metadata: as saved.
+        otherwise: what to return where there is no name.
+
+    Returns:
+        The name.
+    """
+    world = metadata.get("world")
+    name = world.get("name") if isinstance(world, dict) else None
+    return otherwise if name is None or name == "" else str(name)
+
+
+def learning_history(metadata: dict[str, Any]) -> list[dict[str, float]]:
+    """Rows of the learning curves in the metadata of a model.
+
+    Args:
+        metadata: as saved.
+
+    Returns:
+        Rows with the same columns, NaN where a number is missing; empty where there is no history.
+    """
+    rows = convert(metadata.get("history") or [], list[dict[str, float | None]], "the learning history")
+    if any(row.get("step") is None for row in rows):
+        raise DamagedFileError("the learning history has a row without its step; the file is damaged")
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [[row.get(name) for name in names] for row in rows]
+    return [dict(zip(names, (math.nan if one is None else one for one in row), strict=True)) for row in cells]
