@@ -94,6 +94,38 @@ def test_learn_refuses_bad_input_and_writes_nothing(run: Any, tmp_path: Path, op
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("o.toml", "dim = 3\nsteps = 40\nbatch_size = 7\n"), ("o.json", '{"dim": 3, "steps": 40, "batch_size": 7}')],
+)
+def test_a_configuration_file_stands_between_the_preset_and_the_flags(run: Any, name: str, content: str) -> None:
+    Path(name).write_text(content)
+    result = run(f"learn GridMaze-7 --exact --config {name} --steps 20 --no-report --out run --json")
+    assert result.code == 0, result.err
+    assert [result.json["config"][key] for key in ("dim", "steps", "batch_size", "seed")] == [3, 20, 7, 0]
+    assert json.loads(Path("run/run.json").read_text())["options"] == {"dim": 3, "steps": 40, "batch_size": 7}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("o.toml", "stepps = 3", "did you mean steps"),
+        ("o.json", '{"preset": "papper"}', "did you mean paper"),
+        ("o.toml", "steps = ", "o.toml"),
+        ("o.toml", "a = " + "[" * 5000, "o.toml"),
+        ("o.json", '{"steps": 1, "steps": 2}', "o.json"),
+        ("o.yaml", "steps: 1", "a .json or .toml file"),
+    ],
+)
+def test_a_bad_configuration_file_is_refused(run: Any, name: str, content: str, message: str) -> None:
+    Path(name).write_text(content)
+    result = run(f"learn GridMaze-7 --exact --config {name} --out run")
+    assert result.code == 1
+    assert message in result.err
+    assert result.err.count("\n") == 1
+    assert [path.name for path in Path().iterdir()] == [name]
+
+
 def test_worlds_lists_every_shipped_world(run: Any) -> None:
     result = run("worlds")
     assert result.code == 0
