@@ -85,9 +85,9 @@ def test_a_package_that_does_not_import_is_a_problem(monkeypatch: pytest.MonkeyP
         return __import__(name)
 
     monkeypatch.setattr(doctor, "import_module", importing)
-    (problem,) = doctor.examine().problems
-    assert problem.what == "scipy does not import: libopenblas.so: cannot open shared object file"
-    assert "scipy" in problem.advice
+    (problem,) = doctor.examine()["problems"]
+    assert problem["what"] == "scipy does not import: libopenblas.so: cannot open shared object file"
+    assert "scipy" in problem["advice"]
 
 
 @pytest.mark.usefixtures("no_tiny_run")
@@ -114,7 +114,7 @@ def test_layouts_are_counted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     (tmp_path / "One.txt").write_text("XXX\nX X\nXXX\n")
     monkeypatch.setenv("LAPWING_LAYOUTS", str(tmp_path))
     found = doctor.examine()
-    assert (found.layouts_folder, found.layouts) == (str(tmp_path), 1)
+    assert (found["layouts_folder"], found["layouts"]) == (str(tmp_path), 1)
 
 
 @pytest.mark.usefixtures("no_tiny_run")
@@ -123,9 +123,9 @@ def test_a_machine_without_a_device_is_a_problem(monkeypatch: pytest.MonkeyPatch
         raise RuntimeError("Unable to initialize backend 'cuda'")
 
     monkeypatch.setattr("jax.devices", no_device)
-    (problem,) = doctor.examine().problems
-    assert "Unable to initialize backend" in problem.what
-    assert "JAX_PLATFORMS=cpu" in problem.advice
+    (problem,) = doctor.examine()["problems"]
+    assert "Unable to initialize backend" in problem["what"]
+    assert "JAX_PLATFORMS=cpu" in problem["advice"]
 
 
 def test_a_tiny_run_that_fails_is_a_problem(
@@ -144,5 +144,5 @@ def test_a_tiny_run_that_fails_is_a_problem(
 @pytest.mark.parametrize("cosine", [0.3, float("nan")])
 def test_a_tiny_run_that_learns_badly_is_a_problem(monkeypatch: pytest.MonkeyPatch, cosine: float) -> None:
     monkeypatch.setattr(doctor, "tiny_run", lambda: {**A_TINY_RUN, "cosine": cosine})
-    (problem,) = doctor.examine().problems
-    assert "learns badly" in problem.what
+    (problem,) = doctor.examine()["problems"]
+    assert "learns badly" in problem["what"]

@@ -4,11 +4,11 @@ import os
 import platform
 import shutil
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from lapwing.cli import terminal
 from lapwing.cli.arguments import Flag
@@ -49,115 +49,75 @@ class DoctorCommand:
         with terminal.spinner("checking"):
             found = examine()
         if self.json:
-            problems = [problem._asdict() for problem in found.problems]
-            terminal.print_json({**asdict(found), "problems": problems, "healthy": not problems})
+            terminal.print_json(found)
         else:
             _show(found)
-        for problem in found.problems:
-            terminal.note(f"{problem.what}; {problem.advice}")
-        if found.problems:
-            count = len(found.problems)
+        for problem in found["problems"]:
+            terminal.note(f"{problem['what']}; {problem['advice']}")
+        if not found["healthy"]:
+            count = len(found["problems"])
             raise LapwingError(f"{count} problem{'s' if count > 1 else ''}, see the advice above")
 
 
-class Defect(NamedTuple):
-    """Something that keeps lapwing from working, and what to do about it."""
-
-    what: str
-    advice: str
-
-
-@dataclass
-class Findings:
-    """What the doctor found; ``problems`` is empty where everything works.
-
-    ``packages`` and ``extras`` are versions by name, None where something is not installed.
-    """
-
-    python: str = ""
-    platform: str = ""
-    packages: dict[str, str | None] = field(default_factory=dict)
-    extras: dict[str, str | None] = field(default_factory=dict)
-    browser: str | None = None
-    devices: list[str] = field(default_factory=list)
-    cores: int = 1
-    memory_gib: float | None = None
-    layouts_folder: str | None = None
-    layouts: int = 0
-    tiny_run: dict[str, float] | None = None
-    problems: list[Defect] = field(default_factory=list)
-
-    def add(self, what: str, advice: str) -> None:
-        """Note a defect."""
-        self.problems.append(Defect(what, advice))
-
-
-def examine() -> Findings:
-    """Check everything; a defect does not end it, so that all are found at once.
+def examine() -> dict[str, Any]:
+    """Check everything; a problem does not end it, so that all are found at once.
 
     Returns:
-        What was found.
+        JSON types: versions of ``packages`` and ``extras`` by name (None where something is not installed), facts about
+        the machine, ``tiny_run``, and ``problems``, each with what is wrong and advice.
     """
-    found = Findings(
-        python=platform.python_version(),
-        platform=platform.platform(terse=True),
-        packages={name: _version(name) for name in ("lapwing", *REQUIRED)},
-        extras={name: _version(package) for name, (package, _) in EXTRAS.items()},
-        browser=next((path for name in BROWSERS if (path := shutil.which(name))), None),
-        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
-        memory_gib=_memory_gib(),
-    )
-    for name in REQUIRED:
-        if found.packages[name] is None:
-            found.add(f"{name} is not installed", "install lapwing again: pip install --force-reinstall lapwing")
-            continue
-        try:
-            import_module(name)
-        except Exception as error:  # a broken binary fails in many ways
-            advice = f"install it again: pip install --force-reinstall {name}"
-            found.add(f"{name} does not import: {_in_a_line(error)}", advice)
-    _check_layouts(found)
-    _check_devices(found)
-    if not found.problems:
-        _check_tiny_run(found)
-    return found
-
-
-def _check_layouts(found: Findings) -> None:
     from lapwing.environments import LAYOUTS_VARIABLE, layout_files
 
-    found.layouts_folder = os.environ.get(LAYOUTS_VARIABLE) or None
-    if found.layouts_folder is None:
-        return
-    if Path(found.layouts_folder).is_dir():
-        found.layouts = len(layout_files(None))
-    else:
-        what = f"{LAYOUTS_VARIABLE} names {found.layouts_folder}, which is not a folder"
-        found.add(what, f"set it to a folder of *.txt layouts, or unset {LAYOUTS_VARIABLE}")
+    problems: list[dict[str, str]] = []
 
+    def add(what: str, advice: str) -> None:
+        problems.append({"what": what, "advice": advice})
 
-def _check_devices(found: Findings) -> None:
+    packages = {name: _version(name) for name in ("lapwing", *REQUIRED)}
+    for name in REQUIRED:
+        try:
+            if packages[name] is None:
+                add(f"{name} is not installed", "install lapwing again: pip install --force-reinstall lapwing")
+            else:
+                import_module(name)
+        except Exception as error:  # a broken binary fails in many ways
+            add(f"{name} does not import: {_in_a_line(error)}", f"install it: pip install --force-reinstall {name}")
+    folder = os.environ.get(LAYOUTS_VARIABLE) or None
+    if folder is not None and not Path(folder).is_dir():
+        advice = f"set it to a folder of *.txt layouts, or unset {LAYOUTS_VARIABLE}"
+        add(f"{LAYOUTS_VARIABLE} names {folder}, which is not a folder", advice)
+    devices = []
     try:
         import jax
 
-        found.devices = [f"{device.platform}:{device.id} ({device.device_kind})" for device in jax.devices()]
+        devices = [f"{device.platform}:{device.id} ({device.device_kind})" for device in jax.devices()]
     except Exception as error:  # whatever a driver raises
-        advice = (
-            "try JAX_PLATFORMS=cpu lapwing doctor; if that works, the driver or jaxlib's accelerator build is broken"
-        )
-        found.add(f"JAX sees no device: {_in_a_line(error)}", advice)
-
-
-def _check_tiny_run(found: Findings) -> None:
+        advice = "try JAX_PLATFORMS=cpu lapwing doctor; if that works, the driver or jaxlib's GPU build is broken"
+        add(f"JAX sees no device: {_in_a_line(error)}", advice)
+    tiny = None
     try:
-        found.tiny_run = tiny_run()
+        tiny = None if problems else tiny_run()
+        if tiny is not None and not tiny["cosine"] >= TINY_COSINE:
+            what = f"the tiny run learns badly: cosine {tiny['cosine']:.3f}, where {TINY_COSINE} is easy"
+            add(what, "numbers are wrong on this machine; try JAX_PLATFORMS=cpu")
     except Exception as error:  # it is what the doctor is there to find
-        advice = "report it with the output of `lapwing doctor --json`"
-        found.add(f"the tiny run fails: {type(error).__name__}: {_in_a_line(error)}", advice)
-        return
-    if not found.tiny_run["cosine"] >= TINY_COSINE:
-        what = f"the tiny run learns badly: cosine {found.tiny_run['cosine']:.3f}, where {TINY_COSINE} is easy"
-        found.add(what, "numbers are wrong on this machine; try JAX_PLATFORMS=cpu")
+        what = f"the tiny run fails: {type(error).__name__}: {_in_a_line(error)}"
+        add(what, "report it with the output of `lapwing doctor --json`")
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(terse=True),
+        "packages": packages,
+        "extras": {name: _version(package) for name, (package, _) in EXTRAS.items()},
+        "browser": next((path for name in BROWSERS if (path := shutil.which(name))), None),
+        "devices": devices,
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        "memory_gib": _memory_gib(),
+        "layouts_folder": folder,
+        "layouts": len(layout_files(None)) if folder is not None and Path(folder).is_dir() else 0,
+        "tiny_run": tiny,
+        "problems": problems,
+        "healthy": not problems,
+    }
 
 
 def tiny_run() -> dict[str, float]:
@@ -177,31 +137,27 @@ def tiny_run() -> dict[str, float]:
     return {"solve_seconds": solved - started, "learn_seconds": learned - solved, "cosine": cosine}
 
 
-def _show(found: Findings) -> None:
-    packages = [("python", found.python), *((name, known or "MISSING") for name, known in found.packages.items())]
+def _show(found: dict[str, Any]) -> None:
+    packages = [("python", found["python"]), *((name, known or "MISSING") for name, known in found["packages"].items())]
     terminal.print_facts("Installed", packages)
-    extras: list[list[str]] = []
+    extras = [["(browser)", found["browser"] or "-", "tests of the report page, nothing else"]]
     for name, (_, purpose) in EXTRAS.items():
-        known = found.extras[name]
+        known = found["extras"][name]
         extras.append([name, known or "-", purpose if known else f"pip install 'lapwing[{name}]': {purpose}"])
-    extras.append(["(browser)", found.browser or "-", "tests of the report page, nothing else"])
     terminal.print_table("Extras, none of them needed", ["extra", "version", "for"], extras)
-    folder = found.layouts_folder
+    folder, memory = found["layouts_folder"], found["memory_gib"]
     machine = {
-        "system": found.platform,
-        "devices JAX sees": ", ".join(found.devices) or "none",
-        "cores": str(found.cores),
-        "memory": "unknown" if found.memory_gib is None else f"{found.memory_gib:g} GiB",
-        "LAPWING_LAYOUTS": "not set" if folder is None else f"{folder} ({found.layouts} layouts)",
+        "system": found["platform"],
+        "devices JAX sees": ", ".join(found["devices"]) or "none",
+        "cores": str(found["cores"]),
+        "memory": "unknown" if memory is None else f"{memory:g} GiB",
+        "LAPWING_LAYOUTS": "not set" if folder is None else f"{folder} ({found['layouts']} layouts)",
     }
     terminal.print_facts("Machine", list(machine.items()))
-    run: dict[str, Any] | None = found.tiny_run
-    if run is not None:
-        print(
-            f"tiny run in {TINY_WORLD}: solved in {run['solve_seconds']:.1f} s, "
-            f"learned in {run['learn_seconds']:.1f} s (compiling included), cosine {run['cosine']:.4f}"
-        )
-    if not found.problems:
+    if found["tiny_run"] is not None:
+        text = "solved in {solve_seconds:.1f} s, learned in {learn_seconds:.1f} s, cosine {cosine:.4f}"
+        print(f"tiny run in {TINY_WORLD}: {text.format(**found['tiny_run'])}")
+    if found["healthy"]:
         print("everything works")
 
 
