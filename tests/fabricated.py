@@ -1,15 +1,17 @@
-"""Results out of thin air, and an executor that has them at once, for tests of studies."""
+"""Made-up results, and an executor that returns them at once, for tests of studies."""
 
+import json
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from lapwing_paper.engine.executors import Timed
-from lapwing_paper.engine.runs import Outcome, Run
+from lapwing_paper.executors import Reply
+from lapwing_paper.run_store import Outcome, StudyRun, record_checksum
 
 
-def fabricate(run: Run) -> Outcome:
+def fabricate(run: StudyRun) -> Outcome:
     """A result that a study can be written from, always the same for a run."""
     if run.task == "theory":
         claim = {"name": "lemma", "paper": "Lemma 2", "statement": "it holds", "held": True, "deviation": 1e-12}
@@ -20,7 +22,14 @@ def fabricate(run: Run) -> Outcome:
     numbers |= dict.fromkeys(("cosines", "eigenvalues", "true_eigenvalues", "mu", "dual", "squared_norms"), some)
     numbers |= {f"counting_{name}": numbers[name] for name in ("cosine", "subspace_cosine", "eigenvalues")}
     history = [{"step": float(step), "paper_cosine": float(rng.random())} for step in (10, 20)]
-    return Outcome(numbers, history, {"components": rng.normal(size=(11, 11)).astype(np.float32)})
+    return Outcome(numbers, history, rng.normal(size=(11, 11)).astype(np.float32))
+
+
+def forge(path: Path, **changes: Any) -> None:
+    """Change fields of a run's record, ``...`` removes one, and make its checksum agree, as an attacker can."""
+    record = {**json.loads(path.read_text()), **changes}
+    record = {name: value for name, value in record.items() if value is not ... and name != "checksum"}
+    path.write_text(json.dumps({**record, "checksum": record_checksum(record)}))
 
 
 class Fake:
@@ -29,7 +38,7 @@ class Fake:
     def __init__(self) -> None:
         self.workers = 1
         self.asked: list[tuple[str, int | None]] = []
-        self.made: list[Run] = []
+        self.made: list[StudyRun] = []
         self.errors: dict[str, Exception] = {}
         self.stop_at: int | None = None
         self.closed = 0
@@ -38,18 +47,18 @@ class Fake:
         self.asked.append((on, workers))
         return self
 
-    def submit(self, run: Run) -> "Future[Timed]":
+    def submit(self, run: StudyRun) -> "Future[Reply]":
         if self.stop_at == len(self.made):
             raise KeyboardInterrupt
         self.made.append(run)
-        future: Future[Timed] = Future()
+        future: Future[Reply] = Future()
         if run.method in self.errors:
             future.set_exception(self.errors[run.method])
         else:
-            future.set_result((self.outcome(run), 60.0))
+            future.set_result(Reply(self.outcome(run), "", 60.0))
         return future
 
-    def outcome(self, run: Run) -> Outcome:
+    def outcome(self, run: StudyRun) -> Outcome:
         return fabricate(run)
 
     def close(self) -> None:

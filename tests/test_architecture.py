@@ -82,6 +82,36 @@ def test_forward_imports_pass() -> None:
     assert not backward_imports("from lapwing.environments.box import BoxWorld\nimport numpy.typing", "encoders")
 
 
+def private_imports(source: str) -> set[str]:
+    """What source text imports of lapwing besides the public names of the package and of its parts."""
+    found = set()
+    for name in imported_names(source):
+        module, _, attribute = name.rpartition(".")
+        if name.split(".")[0] != "lapwing":
+            continue
+        if module.count(".") > 1 or attribute not in getattr(importlib.import_module(module or name), "__all__", ()):
+            found.add(name)
+    return found
+
+
+def test_the_paper_imports_public_names_only() -> None:
+    assert not {str(path): found for path in PAPER if (found := private_imports(path.read_text()))}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import lapwing.solving",
+        "from lapwing.environments.grid import GridWorld",
+        "from lapwing.storage import files",
+        "from lapwing.errors import os",
+    ],
+)
+def test_an_import_of_a_private_name_is_found(source: str) -> None:
+    assert private_imports(source)
+    assert not private_imports("from lapwing import solve\nfrom lapwing.errors import DataError")
+
+
 def pickling(source: str) -> list[str]:
     """Whatever in source text could run code hidden in a file."""
     suspects = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}

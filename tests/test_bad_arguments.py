@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
+import lapwing_paper
 
 DATA = lw.collect("GridMaze-7", 2000, seed=0)
 MODEL = lw.solve("GridMaze-7", 3)
@@ -24,11 +25,11 @@ CALLS: dict[str, Callable[[], Any]] = {
     "half an episode": lambda: DATA.episode(2.5),  # type: ignore[arg-type]
     "gap beyond all measure": lambda: DATA.counts(1e30),  # type: ignore[arg-type]
     "ragged observations": lambda: MODEL.transform([[1], [2, 3]]),
-    "no study": lambda: lw.reproduce(None),  # type: ignore[arg-type]
-    "workers in words": lambda: lw.reproduce("theory", workers="x"),  # type: ignore[arg-type]
-    "nowhere to run": lambda: lw.reproduce("theory", on=5),  # type: ignore[arg-type]
-    "worlds that are none": lambda: lw.reproduce("brittle-ggdo", worlds=5),  # type: ignore[arg-type]
-    "one world's letters": lambda: lw.reproduce("brittle-ggdo", worlds="GridMaze-7"),
+    "no study": lambda: lapwing_paper.reproduce(None),  # type: ignore[arg-type]
+    "workers in words": lambda: lapwing_paper.reproduce("theory", workers="x"),  # type: ignore[arg-type]
+    "nowhere to run": lambda: lapwing_paper.reproduce("theory", on=5),  # type: ignore[arg-type]
+    "worlds that are none": lambda: lapwing_paper.reproduce("brittle-ggdo", worlds=5),  # type: ignore[arg-type]
+    "one world's letters": lambda: lapwing_paper.reproduce("brittle-ggdo", worlds="GridMaze-7"),
     "no eigenvalues": lambda: lw.LaplacianRepresentation(MODEL.encoder, None, 3),  # type: ignore[arg-type]
 }
 PATHS: dict[str, Callable[[Any], Any]] = {
@@ -37,7 +38,7 @@ PATHS: dict[str, Callable[[Any], Any]] = {
     "save": MODEL.save,
     "save data": DATA.save,
     "checkpoints": lambda path: lw.learn(OPERATOR, **TINY, checkpoints=path),
-    "study": lambda path: lw.reproduce("theory", out=path),
+    "study": lambda path: lapwing_paper.reproduce("theory", out=path),
 }
 
 NO_PATHS = {"nul": "a\0b", "long": "x" * 5000, "long name": "y" * 300, "number": 5, "bytes": b"bytes"}

@@ -12,6 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from lapwing.checks import as_real, as_reals, as_whole, shown
 from lapwing.errors import ArgumentError, UnknownNameError, did_you_mean
 
+__all__ = ["Definition", "as_definition", "geometric", "one_step", "parse_definition", "successor", "truncated"]
+
 # How many numbers each kind takes: none, a discount, or a discount and a horizon.
 KINDS = {"one_step": 0, "successor": 1, "geometric": 1, "truncated": 2}
 

@@ -3,6 +3,19 @@
 import difflib
 from collections.abc import Iterable
 
+__all__ = [
+    "ArgumentError",
+    "CannotWriteError",
+    "DamagedFileError",
+    "DataError",
+    "LapwingError",
+    "LapwingWarning",
+    "MissingExtraError",
+    "UnknownNameError",
+    "UntrustedWarning",
+    "did_you_mean",
+]
+
 LONGEST_COMPARED = 200
 
 

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from lapwing.environments import GridWorld, Layout
-from lapwing.errors import LapwingError
+from lapwing import GridWorld, Layout
+from lapwing.errors import DataError
 
 PLATEAU_TOLERANCE = 1e-6
 
@@ -51,9 +51,7 @@ def local_extrema(
         >>> local_extrema(layout, [0.0, 2.0, 1.0, 3.0, 3.0])
         Extrema(maxima=[1, 3], minima=[0, 2])
     """
-    heights = _checked(layout, values, tolerance)
-    if not 0.0 <= prominence <= 1.0:
-        raise LapwingError(f"prominence must lie between 0 and 1, got {prominence}")
+    heights = _checked(layout, values)
     spread = float(np.ptp(heights))
     if spread <= tolerance * float(np.abs(heights).max()):
         return Extrema([], [])
@@ -109,18 +107,13 @@ def _stands_out(
     return found
 
 
-def _checked(layout: Layout, values: ArrayLike, tolerance: float) -> NDArray[np.float64]:
-    wanted = f"values must be {layout.num_cells} numbers, one per free cell of {layout.name!r}"
-    try:
-        heights = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise LapwingError(wanted) from error
-    if heights.shape != (layout.num_cells,):
-        raise LapwingError(f"{wanted}; got shape {heights.shape}")
-    if not np.isfinite(heights).all():
-        raise LapwingError(f"the value of state {int(np.argmin(np.isfinite(heights)))} is NaN or infinite")
-    if not 0.0 <= tolerance < 1.0:
-        raise LapwingError(f"tolerance must be at least 0 and below 1, got {tolerance}")
+def _checked(layout: Layout, values: ArrayLike) -> NDArray[np.float64]:
+    heights = np.asarray(values, dtype=np.float64)
+    if heights.shape != (layout.num_cells,) or not np.isfinite(heights).all():
+        raise DataError(
+            f"values must be {layout.num_cells} finite numbers, one per free cell of {layout.name!r}; got shape "
+            f"{heights.shape}"
+        )
     return heights
 
 

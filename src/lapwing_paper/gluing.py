@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from lapwing.data.trajectories import Trajectories
-from lapwing.errors import LapwingError
+from lapwing import Trajectories
+from lapwing.errors import ArgumentError, DataError
 
 
 def glue_episodes(data: Trajectories, every: int) -> Trajectories:
@@ -16,14 +16,14 @@ def glue_episodes(data: Trajectories, every: int) -> Trajectories:
     jump in the middle that no step made. What remained of the cut episode is lost.
 
     Example:
-        >>> from lapwing.data.collect import collect
+        >>> from lapwing import collect
         >>> data = collect("GridRoom-1", 10_000, seed=0)            # 200 episodes of 50 transitions
         >>> glued = glue_episodes(data, every=1_000)
         >>> int(glued.lengths.max()) > 50, glued.num_episodes < data.num_episodes
         (True, True)
     """
     if every < 2:
-        raise LapwingError(f"episodes are glued every so many states, at least 2; got {every}")
+        raise ArgumentError(f"episodes are glued every so many states, at least 2; got {every}")
     kept = np.ones(data.num_states, dtype=bool)
     open_end = np.zeros(data.num_episodes, dtype=bool)
     filled = 0
@@ -41,7 +41,7 @@ def glue_episodes(data: Trajectories, every: int) -> Trajectories:
     ends = np.cumsum(sizes)[~open_end]
     rows = data.rows(positions).astype(np.int32)
     if not data.has_table:
-        raise LapwingError("only experience whose observations repeat can be glued")
+        raise DataError("only data whose observations repeat can be glued")
     return replace(
         data,
         ids=rows,

@@ -518,9 +518,9 @@ HEAVY = ("jax", "scipy", "gymnasium", "numpy", "matplotlib")
     ("words", "unwanted"),
     [
         ("['solve', '--help']", ("lapwing_paper", "lapwing.cli.plot_command")),
-        ("['reproduce', '--help']", ("lapwing_paper.engine", "lapwing.cli.plot_command")),
-        ("['--help']", ("lapwing_paper.engine",)),
-        ("[]", ("lapwing_paper.engine",)),
+        ("['reproduce', '--help']", ("lapwing_paper.reproduction", "lapwing.cli.plot_command")),
+        ("['--help']", ("lapwing_paper.reproduction",)),
+        ("[]", ("lapwing_paper.reproduction",)),
     ],
 )
 def test_help_imports_nothing_heavy_and_no_other_command(words: str, unwanted: tuple[str, ...]) -> None:

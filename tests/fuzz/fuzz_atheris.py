@@ -37,13 +37,12 @@ with redirect_stderr(io.StringIO()), atheris.instrument_imports(include=["lapwin
     from lapwing.report.sources import read_run
     from lapwing.storage.reading import read_array
     from lapwing.training.config import make_config
-    from lapwing_paper.engine.runs import Outcome, Run
-    from lapwing_paper.engine.store import RunStore
+    from lapwing_paper.run_store import Outcome, RunStore, StudyRun
 
 SLOW_SECONDS = 5
 MEMORY_MIB = 4096
 LONGEST_INPUT = 4096
-STUDY_RUN = Run("fuzz", None, seed=0)
+STUDY_RUN = StudyRun("fuzz", None, seed=0)
 
 Target = Callable[[bytes], Any]
 
@@ -145,7 +144,7 @@ def make_neighbours(folder: Path) -> None:
     (folder / "model" / "sound.json").write_bytes((folder / "model" / "model.json").read_bytes())
     (folder / "model" / "audit.json").write_text('{"states": 11, "visits": [1, 2]}')
     np.save(folder / "array.npy", np.eye(3))
-    outcome = Outcome({"cosine": 1.0}, [{"step": 1.0}], {"components": np.eye(2)})
+    outcome = Outcome({"cosine": 1.0}, [{"step": 1.0}], np.eye(2, dtype=np.float32))
     RunStore(folder / "runs").write(STUDY_RUN, outcome, 0.5)
     (folder / "own.txt").write_text("XXX\nX X\nXXX")
 

@@ -21,11 +21,10 @@ from lapwing.errors import LapwingError
 from lapwing.report.sources import read_run
 from lapwing.representation import LaplacianRepresentation
 from lapwing.storage.reading import read_array
-from lapwing_paper.engine.runs import Outcome, Run
-from lapwing_paper.engine.store import RunStore
+from lapwing_paper.run_store import Outcome, RunStore, StudyRun
 
 MUTANTS = 300
-STUDY_RUN = Run("fuzz", None, seed=0)
+STUDY_RUN = StudyRun("fuzz", None, seed=0)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +40,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
         learned = lw.learn(data, dim=2, spare=1, steps=1, hidden=(4,), log_every=1, encoder="mlp")
     learned.save(place / "learned")
     numbers = {"cosine": 1.0}
-    RunStore(place / "runs").write(STUDY_RUN, Outcome(numbers, [{"step": 1.0}], {"components": np.eye(2)}), 0.5)
+    RunStore(place / "runs").write(STUDY_RUN, Outcome(numbers, [{"step": 1.0}], np.eye(2, dtype=np.float32)), 0.5)
     return place
 
 

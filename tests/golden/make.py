@@ -18,11 +18,7 @@ from lapwing.storage.folders import LOCK
 from lapwing.storage.run_configuration import CHECKPOINTS
 from lapwing.training import keeping
 from lapwing.training.engine import Report
-from lapwing_paper.engine.places import place
-from lapwing_paper.engine.runs import Outcome, Run
-from lapwing_paper.engine.store import RunStore
 
-STUDY_RUN = Run("ALLO", place("GridMaze-7", None), 0, {"options": {"steps": 5}})
 INTERRUPTED: dict[str, Any] = {"dim": 2, "hidden": (4,), "steps": 30, "log_every": 10, "spare": 0, "encoder": "mlp"}
 SMALL: dict[str, Any] = {"dim": 3, "hidden": (8,), "steps": 40, "log_every": 20, "spare": 2}
 
@@ -62,9 +58,6 @@ def make(out: Path) -> None:
         kept = lw.Trajectories.load(out / name)
         expected[name] = {"lengths": kept.lengths.tolist(), "last": kept.episode(kept.num_episodes - 1).tolist()}
 
-    history = [{"step": 0.0, "cosine": 0.25}, {"step": 5.0, "cosine": 0.5}]
-    components = {"components": np.arange(33, dtype=np.float32).reshape(11, 3) / 7}
-    RunStore(out / "study").write(STUDY_RUN, Outcome({"cosine": 0.5, "steps": 5}, history, components), 1.5)
     (out / "expected.json").write_text(json.dumps(expected, indent=1) + "\n")
 
 

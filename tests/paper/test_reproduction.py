@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabricated import Fake
+from fabricated import Fake, forge
 from lapwing.cli import main as cli
 from lapwing.environments.registry import LAYOUTS_VARIABLE
 from lapwing.errors import LapwingError
 from lapwing_paper import reproduction
-from lapwing_paper.engine.study import Progress
 from lapwing_paper.reproduction import Reproduction, reproduce
-from lapwing_paper.studies.catalogue import ARTEFACTS
+from lapwing_paper.scheduling import StudyProgress
+from lapwing_paper.studies.catalogue import STUDIES
 
 SMALL: dict[str, Any] = {"worlds": ["GridMaze-7"], "seeds": 2, "steps": 20}
 WORDS = "reproduce brittle-ggdo --worlds GridMaze-7 --seeds 2 --steps 20"
@@ -72,7 +72,7 @@ def test_a_study_is_a_page_with_tables_and_figures_in_files(fake: Fake, tmp_path
 def test_the_page_says_how_it_was_made_and_what_differs_from_the_paper(fake: Fake, tmp_path: Path) -> None:
     done = reproduce("brittle-ggdo", **SMALL, out=tmp_path)
     page = page_of(done)
-    spec = ARTEFACTS["brittle-ggdo"].spec
+    spec = STUDIES["brittle-ggdo"]
     assert page.startswith(f"# {spec.title} (quick: 2 seeds of 60, 20 steps of 50,000)\n")
     assert "Figure 1 of the paper" in page
     assert "`lapwing reproduce brittle-ggdo --quick --seeds 2 --steps 20 --worlds GridMaze-7`" in page
@@ -83,7 +83,7 @@ def test_the_page_says_how_it_was_made_and_what_differs_from_the_paper(fake: Fak
     assert all(f"* {deviation}" in page for deviation in spec.deviations)
     assert "Layouts: own layout, same geometry: GridMaze-7." in page
     (table,) = done.tables
-    rows = [f"| {' | '.join(row)} |" for row in table.text_rows()]
+    rows = [f"| {' | '.join(row)} |" for row in table.rows]
     assert len(rows) == len(METHODS)
     assert all(row in page.replace("**", "") for row in rows)
     assert "(brittle-ggdo-figure-1.png)" in page
@@ -123,9 +123,9 @@ def test_json_and_latex_hold_the_same_tables_as_the_page(fake: Fake, tmp_path: P
     done = reproduce("brittle-ggdo", **SMALL, out=tmp_path)
     content = json.loads((tmp_path / "brittle-ggdo" / "brittle-ggdo.json").read_text())
     (table,) = done.tables
-    assert content["artefact"] == "brittle-ggdo"
+    assert content["study"] == "brittle-ggdo"
     assert content["command"].startswith("lapwing reproduce brittle-ggdo")
-    assert content["tables"] == {"figure-1": table.records()}
+    assert content["tables"] == {"figure-1": table.records}
     assert (tmp_path / "brittle-ggdo" / "brittle-ggdo.tex").read_text().strip() == table.latex().strip()
 
 
@@ -166,9 +166,9 @@ def test_more_seeds_make_only_the_new_ones(fake: Fake, tmp_path: Path) -> None:
     assert {run.seed for run in fake.made} == {2}
 
 
-def test_again_makes_everything_again(fake: Fake, tmp_path: Path) -> None:
+def test_overwriting_repeats_everything(fake: Fake, tmp_path: Path) -> None:
     reproduce("theory", seeds=2, out=tmp_path)
-    reproduce("theory", seeds=2, out=tmp_path, again=True)
+    reproduce("theory", seeds=2, out=tmp_path, overwrite=True)
     assert [run.seed for run in fake.made] == [0, 1, 0, 1]
 
 
@@ -222,7 +222,7 @@ def test_an_interrupted_study_goes_on_where_it_stopped(fake: Fake, tmp_path: Pat
 
 
 def test_progress_is_reported_until_all_is_done(fake: Fake, tmp_path: Path) -> None:
-    reports: list[Progress] = []
+    reports: list[StudyProgress] = []
     fake.errors = {"b = 2": ValueError("no")}
     reproduce("brittle-ggdo", **SMALL, out=tmp_path, report=reports.append)
     assert all(now.done + now.failed + now.running <= now.total == 8 for now in reports)
@@ -241,7 +241,7 @@ def test_failures_are_listed_on_the_page_and_the_rest_is_shown(fake: Fake, tmp_p
     page = page_of(done)
     for seed in (0, 1):
         assert f"* b = 2, GridMaze-7, seed {seed}: RuntimeError: no memory\n" in page
-    rows = {record["method"]: record["GridMaze-7"] for record in done.tables[0].records()}
+    rows = {record["method"]: record["GridMaze-7"] for record in done.tables[0].records}
     assert rows["b = 2"] == "–"
     assert "only 6 of 8 runs finished" in page
 
@@ -337,7 +337,7 @@ def test_the_command_makes_a_real_study_and_makes_no_run_twice(
 def test_the_list_names_everything(run: Any) -> None:
     result = run("reproduce --list")
     assert result.code == 0
-    assert all(name in result.out for name in ARTEFACTS)
+    assert all(name in result.out for name in STUDIES)
     assert not list(Path().iterdir())
 
 
@@ -345,7 +345,7 @@ def test_the_list_as_json_is_json_and_nothing_else(run: Any) -> None:
     result = run("reproduce --list --json")
     assert result.code == 0
     rows = json.loads(result.out)
-    assert [row["name"] for row in rows] == list(ARTEFACTS)
+    assert [row["name"] for row in rows] == list(STUDIES)
     assert all(row["title"] for row in rows)
 
 
@@ -353,7 +353,7 @@ def test_the_list_as_json_is_json_and_nothing_else(run: Any) -> None:
     ("line", "words"),
     [
         ("reproduce", "--list"),
-        ("reproduce theory --quick --full", "cannot both"),
+        ("reproduce theory --quick --full", "exclude one another"),
         ("reproduce brittle_ggdo", "did you mean brittle-ggdo"),
         ("reproduce theory --seeds 0", "seeds must be a whole number from 1"),
         ("reproduce brittle-ggdo --steps 0", "steps must be a whole number from 1"),
@@ -419,7 +419,7 @@ def test_an_interrupted_command_ends_with_130_and_says_how_to_go_on(run: Any, fa
     fake.stop_at = 2
     result = run(WORDS)
     assert result.code == 130
-    assert "same words" in result.err
+    assert "same command" in result.err
     fake.stop_at = None
     assert run(WORDS).code == 0
     assert len(fake.made) == len({run.key for run in fake.made}) == len(METHODS) * 2
@@ -431,7 +431,7 @@ def test_options_of_the_command_reach_the_study(run: Any, fake: Fake) -> None:
     assert fake.asked == [("ray", 3)]
     assert [path.name for path in Path("here/theory").iterdir()] == ["study.json"]
     assert "`lapwing reproduce theory --full --seeds 2`" in Path("there/theory.md").read_text()
-    assert run(f"{line} --again").code == 0
+    assert run(f"{line} --overwrite").code == 0
     assert len(fake.made) == 4
     assert run(f"{line} --rebuild").code == 0
     assert len(fake.made) == 4
@@ -441,20 +441,15 @@ def test_options_of_the_command_reach_the_study(run: Any, fake: Fake) -> None:
 def test_runs_changed_to_hold_something_else_are_a_clear_error(fake: Fake, tmp_path: Path, numbers: Any) -> None:
     reproduce("brittle-ggdo", **SMALL, out=tmp_path)
     for path in (tmp_path / "runs").glob("*/run.json"):
-        content = json.loads(path.read_text())
-        content = {name: content[name] for name in content if name not in ("digest", "checksums")}
-        path.write_text(json.dumps({**content, "numbers": numbers}))
-    with pytest.raises(LapwingError, match="holds numbers that make no table"):
+        forge(path, numbers=numbers)
+    with pytest.raises(LapwingError, match="no table can be made of"):
         reproduce("brittle-ggdo", **SMALL, out=tmp_path, rebuild=True)
 
 
 def test_versions_and_dates_are_text_on_the_page(fake: Fake, tmp_path: Path) -> None:
     reproduce("brittle-ggdo", **SMALL, out=tmp_path)
     for path in (tmp_path / "runs").glob("*/run.json"):
-        content = json.loads(path.read_text())
-        content = {name: content[name] for name in content if name not in ("digest", "checksums")}
-        hostile = {"versions": {"<script>alert(1)</script>": "\n\n<img src=x>"}, "date": "<b>2024"}
-        path.write_text(json.dumps({**content, **hostile}))
+        forge(path, versions={"<script>alert(1)</script>": "\n\n<img src=x>"}, date="<b>2024")
     page = page_of(reproduce("brittle-ggdo", **SMALL, out=tmp_path, rebuild=True))
     assert not re.search(r"(?<!\\)<(script|img|b)", page)
 

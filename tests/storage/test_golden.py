@@ -10,9 +10,6 @@ import pytest
 
 import lapwing as lw
 from lapwing.report import write_report
-from lapwing_paper.engine.places import place
-from lapwing_paper.engine.runs import Run
-from lapwing_paper.engine.store import DONE, RunStore
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EXPECTED: dict[str, Any] = json.loads((GOLDEN / "expected.json").read_text())
@@ -22,7 +19,7 @@ TOLERANCE = {"model-lookup": 1e-6, "model-box": 1e-6, "model-learned": 1e-5, "ru
 
 def test_no_golden_folder_goes_untested() -> None:
     formats = {path.name for path in GOLDEN.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert formats == {*EXPECTED, "study", "run-interrupted"}
+    assert formats == {*EXPECTED, "run-interrupted"}
     assert sum(path.stat().st_size for path in GOLDEN.rglob("*") if path.suffix != ".pyc") < 150_000
 
 
@@ -60,15 +57,3 @@ def test_a_golden_run_has_a_page_with_its_numbers(tmp_path: Path) -> None:
     page = write_report([tmp_path / "run"], tmp_path / "page.html").read_text(encoding="utf-8")
     assert f'data-value="{EXPECTED["run"]["subspace_cosine"]!r}"' in page
     assert "lapwing learn GridMaze-7" in page
-
-
-def test_a_golden_run_of_a_study_reads_back() -> None:
-    run = Run("ALLO", place("GridMaze-7", None), 0, {"options": {"steps": 5}})
-    store = RunStore(GOLDEN / "study")
-    assert store.status(run) == DONE
-    found = store.read(run)
-    assert found.numbers == {"cosine": 0.5, "steps": 5}
-    assert found.outcome.history == [{"step": 0.0, "cosine": 0.25}, {"step": 5.0, "cosine": 0.5}]
-    np.testing.assert_array_equal(
-        found.outcome.arrays["components"], np.arange(33, dtype=np.float32).reshape(11, 3) / 7
-    )

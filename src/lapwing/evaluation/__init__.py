@@ -1,1 +1,5 @@
-"""Scores against a truth, and the yardstick that any estimate from data is measured with."""
+"""Scores against the ground truth, and the tabular baseline."""
+
+from lapwing.evaluation.score import relative_errors
+
+__all__ = ["relative_errors"]

@@ -1,1 +1,1 @@
-"""One file per table, figure or theorem of the paper, and for each study of our own: spec, runs, tables, pictures."""
+"""One file per table, figure or theorem of the paper, and for each study of our own; :mod:`catalogue` lists them."""

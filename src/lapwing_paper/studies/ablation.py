@@ -1,11 +1,11 @@
 """ALLO with parts taken away, for several rates of barrier growth (paper, Figure 5)."""
 
-from lapwing_paper.engine.artefact import Artefact, Plan, Scale, Spec
-from lapwing_paper.engine.pictures import Picture
-from lapwing_paper.engine.runs import Results, Run
-from lapwing_paper.engine.tables import Table
-from lapwing_paper.studies.curves import bands_note, final_table, panel
-from lapwing_paper.studies.methods import allo_settings, ggdo_settings, over_places, paper_run
+from lapwing_paper.drawings import StudyFigure
+from lapwing_paper.run_store import Results
+from lapwing_paper.studies.learning_curves import bands_note, curves_figure, final_table, panel
+from lapwing_paper.studies.methods import allo_settings, ggdo_settings, paper_run
+from lapwing_paper.study import Methods, Plan, Scale, Study
+from lapwing_paper.tables import Table
 
 BARRIER = 0.1
 RATES = (0.0, 0.001, 0.01, 0.1, 1.0)
@@ -15,7 +15,51 @@ ALLO, NO_DUALS, GGDO, GROWING = "ALLO", "ALLO without duals", "GGDO", "GGDO with
 
 LABELS = (ALLO, NO_DUALS, GROWING, GGDO)
 
-SPEC = Spec(
+
+def _rates(plan: Plan) -> tuple[float, ...]:
+    return RATES if plan.is_full else QUICK_RATES
+
+
+def _label(method: str, rate: float) -> str:
+    # GGDO keeps its barrier, so it is the same in every panel.
+    return method if method == GGDO else f"{method}, rate {rate:g}"
+
+
+def methods(plan: Plan) -> Methods:
+    """Every method at every rate."""
+    found = [(GGDO, ggdo_settings(BARRIER))]
+    for rate in _rates(plan):
+        found.append((_label(ALLO, rate), allo_settings(BARRIER, rate)))
+        found.append((_label(NO_DUALS, rate), allo_settings(BARRIER, rate, duals=False)))
+        if rate:
+            found.append((_label(GROWING, rate), ggdo_settings(BARRIER, rate)))
+    scale = plan.scale
+    return [(name, paper_run(options, scale.transitions, scale.steps)) for name, options in found]
+
+
+def tables(plan: Plan, results: Results) -> list[Table]:
+    """Final similarity by method and rate."""
+    shown = [label for label, _ in methods(plan) if results.select(method=label)]
+    notes = (
+        f"Paper preset, b = {BARRIER:g} at the start, {plan.scale.steps:,} steps, {plan.scale.transitions:,} "
+        f"transitions, {plan.scale.seeds} seeds: the paper's cosine similarity at the end, mean (standard deviation).",
+    )
+    return final_table(plan, results, "cosine", shown, "figure-5", notes)
+
+
+def figures(plan: Plan, results: Results) -> list[StudyFigure]:
+    """One panel per rate, and one row per world."""
+    panels = []
+    for world in plan.labels:
+        for rate in _rates(plan):
+            # A barrier that grows at rate 0 does not grow.
+            lines = [_label(method, rate) for method in (ALLO, NO_DUALS, GROWING if rate else GGDO, GGDO)]
+            panels.append(panel(results, "paper_cosine", world, lines, f"{world}, rate {rate:g}", labels=LABELS))
+    description = f"Average cosine similarity over training, one panel per rate of barrier growth; {bands_note(plan)}."
+    return curves_figure(plan, "figure-5", panels, len(_rates(plan)), "cosine similarity", description)
+
+
+STUDY = Study(
     name="ablation",
     title="ALLO, without duals, GGDO, and GGDO with a growing barrier",
     paper="Figure 5",
@@ -28,57 +72,7 @@ SPEC = Spec(
         "The barrier of GGDO grows with the mean of the squared errors on and below the diagonal, as ALLO's does; the "
         "authors' code takes the mean over all pairs there, so its barrier grows up to twice as fast.",
     ),
+    methods=methods,
+    tables=tables,
+    figures=figures,
 )
-
-
-def _rates(plan: Plan) -> tuple[float, ...]:
-    return RATES if plan.is_full else QUICK_RATES
-
-
-def _label(method: str, rate: float) -> str:
-    # GGDO keeps its barrier, so it is the same in every panel.
-    return method if method == GGDO else f"{method}, rate {rate:g}"
-
-
-def runs(plan: Plan) -> list[Run]:
-    """Every method at every rate."""
-    methods = [(GGDO, ggdo_settings(BARRIER))]
-    for rate in _rates(plan):
-        methods.append((_label(ALLO, rate), allo_settings(BARRIER, rate)))
-        methods.append((_label(NO_DUALS, rate), allo_settings(BARRIER, rate, duals=False)))
-        if rate:
-            methods.append((_label(GROWING, rate), ggdo_settings(BARRIER, rate)))
-    scale = plan.scale
-    return over_places(plan, [(name, paper_run(options, scale.transitions, scale.steps)) for name, options in methods])
-
-
-def table(plan: Plan, results: Results) -> list[Table]:
-    """Final similarity by method and rate."""
-    methods = [GGDO] + [_label(method, rate) for rate in _rates(plan) for method in (ALLO, NO_DUALS, GROWING)]
-    methods = [method for method in methods if results.select(method=method)]
-    notes = (
-        f"Paper preset, b = {BARRIER:g} at the start, {plan.scale.steps:,} steps, {plan.scale.transitions:,} "
-        f"transitions, {plan.scale.seeds} seeds: the paper's cosine similarity at the end, mean (standard deviation).",
-    )
-    return [final_table(plan, results, "cosine", methods, "figure-5", plan.title, notes)]
-
-
-def pictures(plan: Plan, results: Results) -> list[Picture]:
-    """Figure 5: one panel per rate, and one row per world."""
-    panels = []
-    for place in plan.places:
-        for rate in _rates(plan):
-            # A barrier that grows at rate 0 is one that does not grow.
-            methods = [_label(method, rate) for method in (ALLO, NO_DUALS, GROWING if rate else GGDO, GGDO)]
-            title = f"{place.label}, rate {rate:g}"
-            panels.append(panel(results, "paper_cosine", place.label, methods, title, labels=LABELS))
-    words = f"Average cosine similarity over training, one panel per rate of barrier growth; {bands_note(plan)}."
-    columns = len(_rates(plan))
-    return [
-        Picture(
-            "figure-5", plan.title, tuple(panels), columns, "gradient steps", "cosine similarity", words, (0.0, 1.02)
-        )
-    ]
-
-
-ARTEFACT = Artefact(SPEC, runs, table, pictures)

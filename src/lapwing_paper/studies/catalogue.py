@@ -1,8 +1,6 @@
-"""Every table, figure and theorem by name; adding one is one file and one row."""
+"""Every study by name; adding one is one file and one row."""
 
-from lapwing.checks import shown
-from lapwing.errors import LapwingError, did_you_mean
-from lapwing_paper.engine.artefact import Artefact, Scale, Spec
+from lapwing.errors import UnknownNameError, did_you_mean
 from lapwing_paper.studies import (
     ablation,
     brittle_ggdo,
@@ -17,12 +15,13 @@ from lapwing_paper.studies import (
     pixels_centred,
     robust_allo,
     rotations,
-    theory,
+    theorems,
     world_gallery,
 )
+from lapwing_paper.study import Study
 
-ARTEFACTS: dict[str, Artefact] = {
-    module.ARTEFACT.spec.name: module.ARTEFACT
+STUDIES: dict[str, Study] = {
+    module.STUDY.name: module.STUDY
     for module in (
         brittle_ggdo,
         world_gallery,
@@ -33,7 +32,7 @@ ARTEFACTS: dict[str, Artefact] = {
         ablation,
         rotations,
         permutations,
-        theory,
+        theorems,
         eigenvalue_bias,
         fair_ggdo,
         pixels_centred,
@@ -43,41 +42,29 @@ ARTEFACTS: dict[str, Artefact] = {
 }
 
 
-def find_artefact(name: str) -> Artefact:
-    """The artefact of that name, or an error that offers the nearest one."""
-    if not isinstance(name, str) or name not in ARTEFACTS:
-        raise LapwingError(f"nothing to reproduce is called {shown(name)}; {did_you_mean(str(name), ARTEFACTS)}")
-    return ARTEFACTS[name]
+def find_study(name: str) -> Study:
+    """The study of that name, or an error that offers the nearest one."""
+    if not isinstance(name, str) or name not in STUDIES:
+        shown = str(name)[:100]
+        raise UnknownNameError(f"nothing to reproduce is called {shown!r}; {did_you_mean(shown, STUDIES)}")
+    return STUDIES[name]
 
 
 def overview() -> str:
-    """Every artefact in Markdown: what it shows, the command, its sizes, and every deviation from the paper.
+    """Every study in Markdown: what it shows, the command, its sizes, and every deviation from the paper.
+
+    Returns:
+        The section "Every study" of docs/reproduction.md.
 
     Example:
         >>> overview().splitlines()[0]
         '### brittle-ggdo'
     """
     lines = []
-    for name, artefact in ARTEFACTS.items():
-        spec = artefact.spec
-        lines += [
-            f"### {name}",
-            "",
-            f"{spec.title}. {_origin(spec)} [Result of the quick version](results/{name}.md).",
-            "",
-        ]
-        lines += [f"    lapwing reproduce {name} --quick    # {_size(spec.quick)}"]
-        lines += [f"    lapwing reproduce {name} --full     # {_size(spec.full)}", ""]
-        lines += [f"* {deviation}" for deviation in spec.deviations] + [""]
+    for name, study in STUDIES.items():
+        origin = f"{study.paper} of the paper." if study.paper else "A study of our own."
+        lines += [f"### {name}", "", f"{study.title}. {origin} [Result of the quick version](results/{name}.md).", ""]
+        lines += [f"    lapwing reproduce {name} --quick    # {study.quick}"]
+        lines += [f"    lapwing reproduce {name} --full     # {study.full}", ""]
+        lines += [f"* {deviation}" for deviation in study.deviations] + [""]
     return "\n".join(lines)
-
-
-def _origin(spec: Spec) -> str:
-    return f"{spec.paper} of the paper." if spec.paper else "A study of our own."
-
-
-def _size(scale: Scale) -> str:
-    parts = [f"{scale.seeds} seed{'s' if scale.seeds != 1 else ''}"]
-    parts += [f"{scale.steps:,} steps"] if scale.steps > 1 else []
-    parts += [f"{scale.transitions:,} transitions"] if scale.transitions else []
-    return ", ".join(parts)

@@ -1,54 +1,47 @@
 """What both comparisons of ALLO with GGDO share: tables with the paper's numbers beside ours, and figures."""
 
+from functools import partial
+
 import numpy as np
 
-from lapwing_paper.engine.artefact import Plan
-from lapwing_paper.engine.pictures import Bars, Picture
-from lapwing_paper.engine.places import Place
-from lapwing_paper.engine.runs import Results
-from lapwing_paper.engine.tables import Cell, Table, mean_std_cell, number, p_value
-from lapwing_paper.published import PublishedCosine, published_cosines
-from lapwing_paper.statistics import Welch, aggregate, bootstrap_interval, holm, mean_and_std, welch
+from lapwing_paper.drawings import BarPanel, StudyFigure
+from lapwing_paper.published_numbers import PublishedCosine, published_cosines
+from lapwing_paper.run_store import Results
+from lapwing_paper.seed_statistics import Welch, aggregate, bootstrap_interval, holm, mean_and_std, welch
 from lapwing_paper.studies.methods import ALLO_PAPER, GGDO_PAPER
+from lapwing_paper.study import Plan
+from lapwing_paper.study_worlds import StudyWorld
+from lapwing_paper.tables import Table, mean_std, number, p_value, sample_cell
 
 SIGNIFICANT = 0.01
 
 
 def comparison_tables(plan: Plan, results: Results, ours: str, observation: str) -> list[Table]:
     """The paper's table, ours beside the paper's mean, and aggregates over worlds."""
-    number_of_table = "1" if observation == "xy" else "2"
     return [
-        _as_in_the_paper(plan, results, observation, f"table-{number_of_table}"),
+        _as_in_the_paper(plan, results, observation),
         _beside_the_paper(plan, results, ours, observation),
         _aggregates(plan, results, (ours, ALLO_PAPER, GGDO_PAPER)),
     ]
 
 
-def comparison_pictures(plan: Plan, results: Results, names: tuple[str, str]) -> list[Picture]:
+def comparison_figures(plan: Plan, results: Results, names: tuple[str, str]) -> list[StudyFigure]:
     """Mean differences ALLO - GGDO over worlds, and component by component (paper, Figures 4A, 9 and 10)."""
-    shown = [place for place in plan.places if len(results.select(place.label, GGDO_PAPER))]
-    tests = [_test(results, place) for place in shown]
-    over_worlds = difference_bars("average over components", [place.label for place in shown], tests)
-    by_component = tuple(_component_bars(results, place) for place in shown)
-    words = "Black bars: p < 0.01 (Welch, one-sided)."
+    shown = [world for world in plan.labels if results.select(world, GGDO_PAPER)]
+    tests = [_test(results, world) for world in shown]
+    over_worlds = difference_bars("average over components", shown, tests)
+    by_component = tuple(_component_bars(results, world) for world in shown)
+    note = "Black bars: p < 0.01 (Welch, one-sided)."
+    title, parts = (f"{plan.title}\nALLO - GGDO{what}. {note}" for what in (", paper preset", " by component"))
     return [
-        Picture(
-            names[0],
-            f"{plan.title}\nALLO - GGDO, paper preset. {words}",
-            (over_worlds,),
-            1,
-            "",
-            "difference of cosines",
-        ),
-        Picture(
-            names[1], f"{plan.title}\nALLO - GGDO by component. {words}", by_component, 4, "component", "difference"
-        ),
+        StudyFigure(names[0], title, (over_worlds,), 1, "", "difference of cosines"),
+        StudyFigure(names[1], parts, by_component, 4, "component", "difference"),
     ]
 
 
-def difference_bars(title: str, labels: list[str], tests: list[Welch]) -> Bars:
+def difference_bars(title: str, labels: list[str], tests: list[Welch]) -> BarPanel:
     """Differences of means with their standard errors, black where significant, as the paper draws them."""
-    return Bars(
+    return BarPanel(
         title,
         tuple(labels),
         np.array([test.difference for test in tests]),
@@ -57,115 +50,76 @@ def difference_bars(title: str, labels: list[str], tests: list[Welch]) -> Bars:
     )
 
 
-def _test(results: Results, place: Place, component: int | None = None) -> Welch:
-    name = "cosine" if component is None else "cosines"
-    samples = [results.values(name, place.label, method) for method in (ALLO_PAPER, GGDO_PAPER)]
-    if component is not None:
-        samples = [sample[:, component] if len(sample) else sample for sample in samples]
-    return welch(samples[0], samples[1])
+def _test(results: Results, world: str) -> Welch:
+    return welch(*(results.values("cosine", world, method) for method in (ALLO_PAPER, GGDO_PAPER)))
 
 
-def _component_bars(results: Results, place: Place) -> Bars:
-    samples = [results.values("cosines", place.label, method) for method in (ALLO_PAPER, GGDO_PAPER)]
-    count = max(sample.shape[1] if len(sample) else 0 for sample in samples)
-    tests = [_test(results, place, component) for component in range(count)]
-    return difference_bars(place.label, [str(component + 1) for component in range(count)], tests)
+def _component_bars(results: Results, world: str) -> BarPanel:
+    samples = [results.values("cosines", world, method) for method in (ALLO_PAPER, GGDO_PAPER)]
+    components = range(max(sample.shape[1] if len(sample) else 0 for sample in samples))
+    tests = [welch(*(sample[:, i] if len(sample) else sample for sample in samples)) for i in components]
+    return difference_bars(world, [str(i + 1) for i in components], tests)
 
 
-def _as_in_the_paper(plan: Plan, results: Results, observation: str, name: str) -> Table:
-    """ALLO against GGDO with the paper's settings, metric and test (paper, Tables 1 and 2)."""
-    tests = [_test(results, place) for place in plan.places]
+def _as_in_the_paper(plan: Plan, results: Results, observation: str) -> Table:
+    """ALLO against GGDO with the paper's settings, metric and test."""
+    tests = [_test(results, world) for world in plan.labels]
     adjusted = holm([test.p_value for test in tests])
-    rows = []
-    for place, test, corrected in zip(plan.places, tests, adjusted, strict=True):
-        allo, ggdo = (mean_and_std(results.values("cosine", place.label, m)) for m in (ALLO_PAPER, GGDO_PAPER))
-        significant = bool(test.p_value < SIGNIFICANT)
-        published = _published(place, observation)
-        theirs = ("–", "–", "–") if published is None else _published_cells(published)
-        rows.append(
-            (
-                place.label,
-                mean_std_cell(allo.mean, allo.std, bold=significant and test.difference > 0),
-                mean_std_cell(ggdo.mean, ggdo.std),
-                number(test.statistic, 3),
-                p_value(test.p_value),
-                p_value(float(corrected)),
-                *theirs,
-            )
+    records = []
+    for world, test, corrected in zip(plan.worlds, tests, adjusted, strict=True):
+        allo, ggdo = (results.values("cosine", world.label, method) for method in (ALLO_PAPER, GGDO_PAPER))
+        published = _published(world, observation)
+        records.append(
+            {
+                "Env": world.label,
+                "ALLO": sample_cell(allo, bold=bool(test.p_value < SIGNIFICANT) and test.difference > 0),
+                "GGDO": sample_cell(ggdo),
+                "t-statistic": number(test.statistic, 3),
+                "p-value": p_value(test.p_value),
+                "Holm p": p_value(float(corrected)),
+                "ALLO, published": mean_std(published.allo_mean, published.allo_std, published.p_value < SIGNIFICANT),
+                "GGDO, published": mean_std(published.ggdo_mean, published.ggdo_std),
+                "t, published": number(published.t_statistic, 3),
+            }
         )
-    columns = (
-        "Env",
-        "ALLO",
-        "GGDO",
-        "t-statistic",
-        "p-value",
-        "Holm p",
-        "ALLO, published",
-        "GGDO, published",
-        "t, published",
-    )
     notes = (
         f"Paper preset, {plan.scale.steps:,} steps, {plan.scale.transitions:,} transitions, {plan.scale.seeds} seeds: "
         "average cosine similarity as the paper computes it, mean (standard deviation). Welch's t test, one-sided "
         f"(ALLO larger); bold where p < {SIGNIFICANT:g}. Published: 200,000 steps and 60 seeds.",
         plan.layouts_note,
     )
-    return Table(name, f"{plan.title}: ALLO against GGDO", columns, tuple(rows), notes)
+    name = "table-1" if observation == "xy" else "table-2"
+    return Table(name, f"{plan.title}: ALLO against GGDO", records, notes)
 
 
-def _published(place: Place, observation: str) -> PublishedCosine | None:
-    return published_cosines(observation).get(place.paper_name) if place.is_the_papers else None
-
-
-def _published_cells(published: PublishedCosine) -> tuple[Cell | str, ...]:
-    return (
-        mean_std_cell(published.allo_mean, published.allo_std, bold=published.p_value < SIGNIFICANT),
-        mean_std_cell(published.ggdo_mean, published.ggdo_std),
-        number(published.t_statistic, 3),
-    )
+def _published(world: StudyWorld, observation: str) -> PublishedCosine:
+    """The paper's row about this very world; NaN where it has none."""
+    unknown = PublishedCosine(*(np.nan for _ in PublishedCosine._fields))
+    return published_cosines(observation).get(world.paper_name, unknown) if world.is_the_papers else unknown
 
 
 def _beside_the_paper(plan: Plan, results: Results, ours: str, observation: str) -> Table:
-    rows = []
-    for place in plan.places:
-        subspace = results.values("subspace_cosine", place.label, ours)
+    records = []
+    for world in plan.worlds:
+        values = partial(results.values, world=world.label, method=ours)
+        subspace, cosine = values("subspace_cosine"), values("cosine")
         low, high = bootstrap_interval(subspace)
-        own_metric = mean_and_std(results.values("cosine", place.label, ours))
-        counted, counted_own = (
-            mean_and_std(results.values(f"counting_{name}", place.label, ours)).mean
-            for name in ("subspace_cosine", "cosine")
+        theirs = _published(world, observation).allo_mean
+        records.append(
+            {
+                "Env": world.label,
+                f"{ours}, eigenspaces": sample_cell(subspace),
+                "95 % bootstrap": f"{number(low)} to {number(high)}",
+                "worst seed": number(float(subspace.min()) if len(subspace) else None),
+                "the paper's metric": sample_cell(cosine),
+                "counting, eigenspaces": number(mean_and_std(values("counting_subspace_cosine")).mean),
+                "counting, the paper's metric": number(mean_and_std(values("counting_cosine")).mean),
+                "ALLO, published": number(theirs),
+                "eigenspaces - published": signed(mean_and_std(subspace).mean - theirs),
+                "the paper's metric - published": signed(mean_and_std(cosine).mean - theirs),
+                "seconds": number(mean_and_std(values("seconds")).mean, 0),
+            }
         )
-        published = _published(place, observation)
-        theirs = None if published is None else published.allo_mean
-        here = mean_and_std(subspace)
-        rows.append(
-            (
-                place.label,
-                mean_std_cell(here.mean, here.std),
-                f"{number(low, 4)} to {number(high, 4)}",
-                number(float(subspace.min()) if len(subspace) else None, 4),
-                mean_std_cell(own_metric.mean, own_metric.std),
-                number(counted, 4),
-                number(counted_own, 4),
-                number(theirs, 4),
-                _signed(here.mean, theirs),
-                _signed(own_metric.mean, theirs),
-                number(mean_and_std(results.values("seconds", place.label, ours)).mean, 0),
-            )
-        )
-    columns = (
-        "Env",
-        f"{ours}, eigenspaces",
-        "95 % bootstrap",
-        "worst seed",
-        "the paper's metric",
-        "counting, eigenspaces",
-        "counting, the paper's metric",
-        "ALLO, published",
-        "eigenspaces - published",
-        "the paper's metric - published",
-        "seconds",
-    )
     notes = (
         "Eigenspaces: cosines of principal angles, clusters of eigenvalues within 1 %. The paper's metric: component "
         "by component, whole eigenspaces only where eigenvalues repeat exactly. Counting: transitions of the same data "
@@ -173,28 +127,34 @@ def _beside_the_paper(plan: Plan, results: Results, ours: str, observation: str)
         "the machine did.",
         plan.layouts_note,
     )
-    return Table("beside-the-paper", f"{plan.title}: {ours} beside the paper", columns, tuple(rows), notes)
+    return Table("beside-the-paper", f"{plan.title}: {ours} beside the paper", records, notes)
 
 
-def _signed(value: float, other: float | None) -> str:
-    return "–" if other is None or np.isnan(value) else f"{value - other:+.4f}"
+def signed(difference: float) -> str:
+    """A difference with its sign, a dash for NaN."""
+    return "–" if np.isnan(difference) else f"{difference:+.4f}"
 
 
 def _aggregates(plan: Plan, results: Results, methods: tuple[str, ...]) -> Table:
     """Over all worlds: mean, median and interquartile mean, 95 % intervals by stratified bootstrap."""
-    rows = []
+    records = []
     for method in methods:
         for name, label in (("cosine", "the paper's metric"), ("subspace_cosine", "eigenspaces")):
-            scores = {place.label: results.values(name, place.label, method) for place in plan.places}
+            scores = {world: results.values(name, world, method) for world in plan.labels}
             scores = {world: values for world, values in scores.items() if len(values)}
             if not scores:
                 continue
-            found = aggregate(scores)
-            cells = [
-                f"{number(value, 4)} [{number(low, 4)}, {number(high, 4)}]"
-                for value, low, high in (found.mean, found.median, found.interquartile_mean)
-            ]
-            rows.append((method, label, *cells))
-    columns = ("method", "similarity", "mean of worlds", "median of worlds", "interquartile mean of runs")
+            mean, median, middle = (
+                f"{number(value)} [{number(low)}, {number(high)}]" for value, low, high in aggregate(scores)
+            )
+            records.append(
+                {
+                    "method": method,
+                    "similarity": label,
+                    "mean of worlds": mean,
+                    "median of worlds": median,
+                    "interquartile mean of runs": middle,
+                }
+            )
     notes = ("95 % intervals by stratified bootstrap over seeds within worlds (Agarwal et al., 2021).",)
-    return Table("aggregates", f"{plan.title}: over all worlds", columns, tuple(rows), notes)
+    return Table("aggregates", f"{plan.title}: over all worlds", records, notes)

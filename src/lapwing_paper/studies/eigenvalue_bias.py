@@ -2,65 +2,50 @@
 
 import numpy as np
 
-from lapwing.data.collect import DEFAULT_EPISODE_LENGTH
-from lapwing.definitions import geometric, successor, truncated
-from lapwing_paper.engine.artefact import Artefact, Plan, Scale, Spec
-from lapwing_paper.engine.pictures import Bars, Picture
-from lapwing_paper.engine.places import TWELVE_WORLDS, Place
-from lapwing_paper.engine.runs import Results, Run
-from lapwing_paper.engine.tables import Table, percent
+from lapwing import geometric, successor, truncated
+from lapwing_paper.drawings import BarPanel, StudyFigure
 from lapwing_paper.gluing import crossing_probability
-from lapwing_paper.published import published_eigenvalues
-from lapwing_paper.studies.eigenvalues import SMALLEST_PRINTED, mean_errors
-from lapwing_paper.studies.methods import ALLO_DEFAULT, ALLO_PAPER, allo_settings, exact_run, over_places, paper_run
+from lapwing_paper.published_numbers import published_eigenvalues
+from lapwing_paper.run_store import Results
+from lapwing_paper.studies.eigenvalues import SMALLEST_PRINTED, known_mean, mean_errors
+from lapwing_paper.studies.methods import ALLO_DEFAULT, ALLO_PAPER, allo_settings, exact_run, paper_run
+from lapwing_paper.study import Methods, Plan, Scale, Study
+from lapwing_paper.study_worlds import TWELVE_WORLDS
+from lapwing_paper.tables import Table, percent
+from lapwing_paper.tasks import EPISODE_LENGTH
 
 GLUED = "ALLO (paper preset), episodes glued"
 CHUNK = 10_000
 DISCOUNT = 0.9
-TRUNCATED = truncated(DISCOUNT, DEFAULT_EPISODE_LENGTH)
-GLUING_ADDS = crossing_probability(CHUNK, DEFAULT_EPISODE_LENGTH, DISCOUNT)
+TRUNCATED = truncated(DISCOUNT, EPISODE_LENGTH)
+GLUING_ADDS = crossing_probability(CHUNK, EPISODE_LENGTH, DISCOUNT)
 
-SPEC = Spec(
-    name="eigenvalue-bias",
-    title="Why the paper's eigenvalues are 11 to 17 % off",
-    paper="",
-    worlds=("GridMaze-7", "GridMaze-9", "GridRoomSym-4", "GridRoom-4", "GridRoom-16"),
-    quick=Scale(seeds=1, steps=20_000, transitions=3_000_000),
-    full=Scale(seeds=10, steps=200_000, transitions=3_000_000),
-    deviations=(
-        "Episodes are glued as the authors' collector leaves them: it resets the world every 10,000 states but does "
-        "not close the episode.",
-    ),
-)
-
-# What is read off, from which run, and which cause it no longer has.
+# The estimate, the run it comes from, and the cause of error that it no longer has.
 STAGES = (
     "duals, episodes glued (the paper's)",
     "duals, episodes apart",
     "multipliers: without the duals' lag",
-    "quotients under the sampled gaps: without a batch's noise",
-    "gaps not cut at episodes' ends",
-    "gaps from k = 0, as in the truth",
+    "quotients under the sampled lags: without a batch's noise",
+    "lags not cut at the ends of episodes",
+    "lags from k = 0, as in the ground truth",
     "default preset",
     "counting: the data's own limit",
 )
 
 
-def runs(plan: Plan) -> list[Run]:
-    """The paper's preset on glued and on sound episodes, and the default preset."""
+def methods(plan: Plan) -> Methods:
+    """The paper's preset on glued and on correct episodes, and the default preset."""
     scale = plan.scale
     paper = paper_run(allo_settings(), scale.transitions, scale.steps)
-    methods = [
+    return [
         (GLUED, {**paper, "glued_every": CHUNK}),
         (ALLO_PAPER, paper),
         (ALLO_DEFAULT, exact_run({}, scale.transitions)),
     ]
-    return over_places(plan, methods)
 
 
-def stage_errors(results: Results, place: Place) -> list[float]:
+def stage_errors(results: Results, world: str) -> list[float]:
     """Mean relative errors after each stage, in the order of :data:`STAGES`."""
-    world = place.label
     truth = results.values("true_eigenvalues", world)
     if not len(truth):
         return [np.nan] * len(STAGES)
@@ -77,9 +62,13 @@ def stage_errors(results: Results, place: Place) -> list[float]:
 
 
 def explained(world: str) -> tuple[float, float, float]:
-    """How far the printed eigenvalues are from the truth, from cut gaps, and from cut gaps and glued episodes.
+    """How far the printed eigenvalues are from the true ones, from cut lags, and from cut lags and glued episodes.
 
-    Mean relative deviations for a world of the paper, from its printed numbers alone.
+    Args:
+        world: a world of the paper.
+
+    Returns:
+        Mean relative deviations, from the paper's printed numbers alone.
 
     Example:
         >>> [round(deviation, 3) for deviation in explained("GridRoom-16")]
@@ -96,12 +85,15 @@ def explained(world: str) -> tuple[float, float, float]:
     return errors[0], errors[1], errors[2]
 
 
-def table(plan: Plan, results: Results) -> list[Table]:
+def tables(plan: Plan, results: Results) -> list[Table]:
     """Errors stage by stage, and how much of the printed errors the two biases explain."""
-    shown = [place for place in plan.places if results.select(place.label)]
-    errors = {place.label: stage_errors(results, place) for place in shown}
-    rows = [
-        (stage, *(percent(errors[place.label][i], 2) for place in shown), percent(_mean(errors, i), 2))
+    errors = {world: stage_errors(results, world) for world in plan.labels if results.select(world)}
+    records = [
+        {
+            "read off": stage,
+            **{world: percent(row[i]) for world, row in errors.items()},
+            "mean": percent(known_mean([row[i] for row in errors.values()])),
+        }
         for i, stage in enumerate(STAGES)
     ]
     notes = (
@@ -110,34 +102,45 @@ def table(plan: Plan, results: Results) -> list[Table]:
         f"{plan.scale.steps:,} steps, {plan.scale.transitions:,} transitions, {plan.scale.seeds} seed(s).",
         plan.layouts_note,
     )
-    stages = Table("stages", plan.title, ("read off", *(place.label for place in shown), "mean"), tuple(rows), notes)
-    return [stages, _explained_table()]
+    return [Table("stages", plan.title, records, notes), _explained_table()]
 
 
-def pictures(plan: Plan, results: Results) -> list[Picture]:
+def figures(plan: Plan, results: Results) -> list[StudyFigure]:
     """The stages as bars, one panel per world."""
-    shown = [place for place in plan.places if results.select(place.label)]
     labels = tuple(str(i + 1) for i in range(len(STAGES)))
-    panels = tuple(Bars(place.label, labels, np.array(stage_errors(results, place))) for place in shown)
-    words = "; ".join(f"{i + 1} {stage}" for i, stage in enumerate(STAGES))
-    return [Picture("stages", plan.title, panels, 4, "stage", "mean relative error", words)]
+    shown = [world for world in plan.labels if results.select(world)]
+    panels = tuple(BarPanel(world, labels, np.array(stage_errors(results, world))) for world in shown)
+    description = "; ".join(f"{i + 1} {stage}" for i, stage in enumerate(STAGES))
+    return [StudyFigure("stages", plan.title, panels, 4, "stage", "mean relative error", description)]
 
 
 def _explained_table() -> Table:
-    rows = [(world, *(percent(value, 2) for value in explained(world))) for world in TWELVE_WORLDS]
-    columns = ("Env", "printed against the truth", "against cut gaps", "against cut gaps and glued episodes")
+    heads = ("printed against the truth", "against cut lags", "against cut lags and glued episodes")
+    records = [
+        {"Env": world, **{head: percent(value) for head, value in zip(heads, explained(world), strict=True)}}
+        for world in TWELVE_WORLDS
+    ]
     notes = (
         "No training and no layouts: the paper's printed ALLO eigenvalues (its Table 3) against what its sampler "
         f"should see of the true ones, {TRUNCATED}, and that with the {GLUING_ADDS:.6f} that episodes glued every "
         f"{CHUNK:,} states add. Mean relative deviations over eigenvalues above 0.0005. What is left is of the "
         "sign that imperfect components give: their energy exceeds the eigenvalue.",
     )
-    return Table("explained", "How much of the printed errors two biases explain", columns, tuple(rows), notes)
+    return Table("explained", "How much of the printed errors two biases explain", records, notes)
 
 
-def _mean(errors: dict[str, list[float]], stage: int) -> float:
-    values = [row[stage] for row in errors.values() if not np.isnan(row[stage])]
-    return float(np.mean(values)) if values else np.nan
-
-
-ARTEFACT = Artefact(SPEC, runs, table, pictures)
+STUDY = Study(
+    name="eigenvalue-bias",
+    title="Why the paper's eigenvalues are 11 to 17 % off",
+    paper="",
+    worlds=("GridMaze-7", "GridMaze-9", "GridRoomSym-4", "GridRoom-4", "GridRoom-16"),
+    quick=Scale(seeds=1, steps=20_000, transitions=3_000_000),
+    full=Scale(seeds=10, steps=200_000, transitions=3_000_000),
+    deviations=(
+        "Episodes are glued as the authors' collector leaves them: it resets the world every 10,000 states but does "
+        "not close the episode.",
+    ),
+    methods=methods,
+    tables=tables,
+    figures=figures,
+)

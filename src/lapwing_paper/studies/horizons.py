@@ -1,15 +1,13 @@
 """How many steps to cosine 0.99 for each training discount, single and mixed, exact and sampled (ours)."""
 
-from typing import Any
-
 import numpy as np
 
-from lapwing_paper.engine.artefact import Artefact, Plan, Scale, Spec
-from lapwing_paper.engine.pictures import Picture
-from lapwing_paper.engine.runs import Results, Run
-from lapwing_paper.engine.tables import Table, number
-from lapwing_paper.studies.curves import panel
-from lapwing_paper.studies.methods import over_places
+from lapwing_paper.drawings import StudyFigure
+from lapwing_paper.run_store import Results
+from lapwing_paper.studies.learning_curves import curves_figure, panel
+from lapwing_paper.studies.methods import PLAIN
+from lapwing_paper.study import Methods, Plan, Scale, Study
+from lapwing_paper.tables import Table, number
 
 WANTED = 0.99
 DISCOUNTS: dict[str, list[float]] = {
@@ -20,41 +18,23 @@ DISCOUNTS: dict[str, list[float]] = {
 }
 KINDS = ("exact", "sampled")
 
-SPEC = Spec(
-    name="horizons",
-    title="Steps to cosine 0.99 against the training discount",
-    paper="",
-    worlds=("GridMaze-9", "GridRoom-16", "GridRoom-64"),
-    quick=Scale(seeds=1, steps=1_920, transitions=1_000_000),
-    full=Scale(seeds=10, steps=20_000, transitions=3_000_000),
-    deviations=(
-        "Plain ALLO on Fourier features, no spare components, no refinement, constant learning rate 1e-3. Exact: the "
-        "operator itself. Sampled: pairs inside episodes of 50, which cut long gaps, so that discounts beyond 0.98 "
-        "hardly differ.",
-    ),
-)
 
-
-def _label(kind: str, discounts: str) -> str:
-    return f"{kind}, {discounts}"
-
-
-def _methods(plan: Plan) -> list[tuple[str, dict[str, Any]]]:
-    steps = plan.scale.steps
-    plain = {"refine": "none", "spare": 0, "stop_when_converged": False, "schedule": "constant", "learning_rate": 1e-3}
-    options = {"steps": steps, "log_every": max(1, steps // 48), **plain}
-    found = []
-    for kind in KINDS:
-        for label, discounts in DISCOUNTS.items():
-            transitions = 0 if kind == "exact" else plan.scale.transitions
-            own = {**options, "batches": kind, "discounts": discounts}
-            found.append((_label(kind, label), {"preset": "default", "transitions": transitions, "options": own}))
-    return found
-
-
-def runs(plan: Plan) -> list[Run]:
+def methods(plan: Plan) -> Methods:
     """Every discount, exact and sampled."""
-    return over_places(plan, _methods(plan))
+    steps = plan.scale.steps
+    options = {**PLAIN, "steps": steps, "log_every": max(1, steps // 48), "schedule": "constant", "learning_rate": 1e-3}
+    return [
+        (
+            f"{kind}, {label}",
+            {
+                "preset": "default",
+                "transitions": 0 if kind == "exact" else plan.scale.transitions,
+                "options": {**options, "batches": kind, "discounts": discounts},
+            },
+        )
+        for kind in KINDS
+        for label, discounts in DISCOUNTS.items()
+    ]
 
 
 def steps_to(results: Results, world: str, method: str) -> tuple[float, float]:
@@ -67,41 +47,50 @@ def steps_to(results: Results, world: str, method: str) -> tuple[float, float]:
     return (float(steps[reached[0]]) if len(reached) else np.nan), float(mean[-1])
 
 
-def table(plan: Plan, results: Results) -> list[Table]:
+def tables(plan: Plan, results: Results) -> list[Table]:
     """Steps to the wanted cosine; where it is not reached, the last value."""
-    rows = []
-    for method, _ in _methods(plan):
-        cells = []
-        for place in plan.places:
-            steps, last = steps_to(results, place.label, method)
-            reached = f"never ({number(last, 3)})" if np.isnan(steps) else f"{steps:,.0f} ({number(last, 4)})"
-            cells.append("–" if np.isnan(last) else reached)
-        rows.append((method, *cells))
+
+    def cell(world: str, method: str) -> str:
+        steps, last = steps_to(results, world, method)
+        reached = f"never ({number(last, 3)})" if np.isnan(steps) else f"{steps:,.0f} ({number(last)})"
+        return "–" if np.isnan(last) else reached
+
+    records = [
+        {"discount": method, **{world: cell(world, method) for world in plan.labels}} for method, _ in methods(plan)
+    ]
     notes = (
         f"Steps until the subspace cosine first reaches {WANTED:g}, in brackets its value after {plan.scale.steps:,} "
         f"steps; {plan.scale.seeds} seed(s).",
         plan.layouts_note,
     )
-    return [Table("horizons", plan.title, ("discount", *(place.label for place in plan.places)), tuple(rows), notes)]
+    return [Table("horizons", plan.title, records, notes)]
 
 
-def pictures(plan: Plan, results: Results) -> list[Picture]:
+def figures(plan: Plan, results: Results) -> list[StudyFigure]:
     """Similarity over training, exact above sampled."""
-    panels = tuple(
-        panel(
-            results,
-            "cosine",
-            place.label,
-            [_label(kind, label) for label in DISCOUNTS],
-            f"{place.label}, {kind}",
-            labels=tuple(DISCOUNTS),
-        )
+    labels = tuple(DISCOUNTS)
+    panels = [
+        panel(results, "cosine", world, [f"{kind}, {label}" for label in labels], f"{world}, {kind}", labels=labels)
         for kind in KINDS
-        for place in plan.places
-    )
-    words = "Cosine similarity over training for each discount; exact expectations above, sampled pairs below."
-    columns = len(plan.places)
-    return [Picture("horizons", plan.title, panels, columns, "gradient steps", "subspace cosine", words, (0.0, 1.02))]
+        for world in plan.labels
+    ]
+    description = "Cosine similarity over training for each discount; exact expectations above, sampled pairs below."
+    return curves_figure(plan, "horizons", panels, len(plan.worlds), "subspace cosine", description)
 
 
-ARTEFACT = Artefact(SPEC, runs, table, pictures)
+STUDY = Study(
+    name="horizons",
+    title="Steps to cosine 0.99 against the training discount",
+    paper="",
+    worlds=("GridMaze-9", "GridRoom-16", "GridRoom-64"),
+    quick=Scale(seeds=1, steps=1_920, transitions=1_000_000),
+    full=Scale(seeds=10, steps=20_000, transitions=3_000_000),
+    deviations=(
+        "Plain ALLO on Fourier features, no oversampling, no refinement, constant learning rate 1e-3. Exact: the "
+        "operator itself. Sampled: pairs inside episodes of 50, which cut long lags, so that discounts beyond 0.98 "
+        "hardly differ.",
+    ),
+    methods=methods,
+    tables=tables,
+    figures=figures,
+)

@@ -1,19 +1,20 @@
 """The methods that studies compare, as settings of a run: ours and the paper's, in the paper's units."""
 
-from collections.abc import Iterable
 from typing import Any
 
-from lapwing_paper.engine.artefact import Plan
-from lapwing_paper.engine.runs import Run
+Settings = dict[str, Any]
 
 DIM = 11
 
 ALLO_DEFAULT, ALLO_PAPER, GGDO_PAPER = "ALLO (default preset)", "ALLO (paper preset)", "GGDO (paper preset)"
 
-# The coefficients that the paper chose for its twelve worlds, as its authors' code counts them.
+# The coefficients that the paper chose for its twelve worlds, in the units of its authors' code.
 PAPER_GGDO_BARRIER = 2.0
 PAPER_BARRIER_RATE = 0.01
 PAPER_ALLO_BARRIER = 0.5
+
+PLAIN: Settings = {"refine": "none", "spare": 0, "stop_when_converged": False}
+"""Options of the default preset without refinement, extra components and early stop."""
 
 
 def ggdo_barrier(coefficient: float, dim: int = DIM) -> float:
@@ -23,6 +24,13 @@ def ggdo_barrier(coefficient: float, dim: int = DIM) -> float:
     shrinks it by ``6 d / ((d + 1)(2 d + 1))``, 0.239 for d = 11; and their graph term lacks its half. Modes with
     ``lambda >= 2 b`` vanish: for the paper's coefficient 2 all above 0.478.
 
+    Args:
+        coefficient: the barrier coefficient of the authors' code.
+        dim: number of components, ``d``.
+
+    Returns:
+        The barrier in the units of the paper's own equations.
+
     Example:
         >>> round(2 * ggdo_barrier(2.0), 3)
         0.478
@@ -30,32 +38,22 @@ def ggdo_barrier(coefficient: float, dim: int = DIM) -> float:
     return coefficient / 2.0 * 6.0 * dim / ((dim + 1) * (2 * dim + 1))
 
 
-def allo_settings(
-    barrier: float = PAPER_ALLO_BARRIER, rate: float = PAPER_BARRIER_RATE, **options: Any
-) -> dict[str, Any]:
+def allo_settings(barrier: float = PAPER_ALLO_BARRIER, rate: float = PAPER_BARRIER_RATE, **options: Any) -> Settings:
     """ALLO as in the paper's experiments; without the half of the graph term, ``b`` and its rate are twice ours."""
     return {"objective": "allo", "barrier": barrier / 2.0, "barrier_rate": rate / 2.0, **options}
 
 
-def ggdo_settings(barrier: float = PAPER_GGDO_BARRIER, rate: float = 0.0, **options: Any) -> dict[str, Any]:
+def ggdo_settings(barrier: float = PAPER_GGDO_BARRIER, rate: float = 0.0, **options: Any) -> Settings:
     """GGDO as in the paper's experiments, see :func:`ggdo_barrier`."""
     return {"objective": "ggdo", "barrier": ggdo_barrier(barrier), "barrier_rate": ggdo_barrier(rate), **options}
 
 
-def paper_run(options: dict[str, Any], transitions: int, steps: int, log_points: int = 50) -> dict[str, Any]:
+def paper_run(options: Settings, transitions: int, steps: int, log_points: int = 50) -> Settings:
     """Settings of a run with the paper's preset: sampled pairs, three layers, raw input, Adam at 1e-3."""
     every = max(1, steps // log_points)
     return {"preset": "paper", "transitions": transitions, "options": {"steps": steps, "log_every": every, **options}}
 
 
-def exact_run(options: dict[str, Any], transitions: int = 0) -> dict[str, Any]:
+def exact_run(options: Settings, transitions: int = 0) -> Settings:
     """Settings of a run with the default preset, from the exact operator or from counted transitions."""
     return {"preset": "default", "transitions": transitions, "options": options}
-
-
-def over_places(plan: Plan, methods: Iterable[tuple[str, dict[str, Any]]]) -> list[Run]:
-    """Every method in every world with every seed."""
-    listed = list(methods)
-    return [
-        Run(label, place, seed, settings) for place in plan.places for label, settings in listed for seed in plan.seeds
-    ]

@@ -2,16 +2,59 @@
 
 import numpy as np
 
-from lapwing_paper.engine.artefact import Artefact, Plan, Scale, Spec
-from lapwing_paper.engine.pictures import Field, Picture
-from lapwing_paper.engine.places import TWELVE_WORLDS
-from lapwing_paper.engine.runs import Results, Run
-from lapwing_paper.engine.tables import Table, number
-from lapwing_paper.studies.methods import ALLO_DEFAULT, ALLO_PAPER, allo_settings, exact_run, over_places, paper_run
+from lapwing_paper.drawings import FieldPanel, StudyFigure
+from lapwing_paper.run_store import Results
+from lapwing_paper.studies.methods import ALLO_DEFAULT, ALLO_PAPER, allo_settings, exact_run, paper_run
+from lapwing_paper.study import Methods, Plan, Scale, Study
+from lapwing_paper.study_worlds import TWELVE_WORLDS
+from lapwing_paper.tables import Table, number
 
 SECOND = 1
 
-SPEC = Spec(
+
+def methods(plan: Plan) -> Methods:
+    """One run per world."""
+    scale = plan.scale
+    if plan.is_full:
+        return [(ALLO_PAPER, paper_run(allo_settings(), scale.transitions, scale.steps))]
+    return [(ALLO_DEFAULT, exact_run({"steps": scale.steps}, scale.transitions))]
+
+
+def tables(plan: Plan, results: Results) -> list[Table]:
+    """How good the vectors in the figure are."""
+    ((method, _),) = methods(plan)
+    records = []
+    for world in plan.worlds:
+        if one := results.first_components(world.label, method):
+            cosine, true, learned = (
+                number(one.numbers[key][SECOND]) for key in ("cosines", "true_eigenvalues", "eigenvalues")
+            )
+            records.append(
+                {
+                    "world": world.label,
+                    "layout": world.origin,
+                    "states": f"{len(np.asarray(one.outcome.components)):,}",
+                    "cosine": cosine,
+                    "true eigenvalue": true,
+                    "learned eigenvalue": learned,
+                }
+            )
+    return [Table("figure-6", plan.title, records, ("Second component; eigenvalues in successor(0.9).",))]
+
+
+def figures(plan: Plan, results: Results) -> list[StudyFigure]:
+    """One panel per world."""
+    ((method, _),) = methods(plan)
+    panels = []
+    for world in plan.worlds:
+        if one := results.first_components(world.label, method):
+            values = np.asarray(one.outcome.components, dtype=np.float64)[:, SECOND]
+            panels.append(FieldPanel(f"{world.label}\n{len(values):,} states", world.world, values))
+    description = "Worlds with each cell coloured by the second eigenvector, blue to red through white at zero."
+    return [StudyFigure("figure-6", plan.title, tuple(panels), 5, description=description)]
+
+
+STUDY = Study(
     name="worlds",
     title="The second eigenvector of every world, learned by ALLO",
     paper="Figures 2 and 6",
@@ -23,43 +66,7 @@ SPEC = Spec(
         "Where the second eigenvalue repeats (GridRoom-1, GridRoomSym-4, GridMaze-32) the picture shows one vector of "
         "its space, which depends on the seed.",
     ),
+    methods=methods,
+    tables=tables,
+    figures=figures,
 )
-
-
-def _method(plan: Plan) -> str:
-    return ALLO_PAPER if plan.is_full else ALLO_DEFAULT
-
-
-def runs(plan: Plan) -> list[Run]:
-    """One run per world."""
-    scale = plan.scale
-    if plan.is_full:
-        return over_places(plan, [(ALLO_PAPER, paper_run(allo_settings(), scale.transitions, scale.steps))])
-    return over_places(plan, [(ALLO_DEFAULT, exact_run({"steps": scale.steps}, scale.transitions))])
-
-
-def table(plan: Plan, results: Results) -> list[Table]:
-    """How good the vectors in the picture are."""
-    rows = []
-    for place in plan.places:
-        for one in results.with_array("components", place.label, _method(plan))[:1]:
-            numbers = one.numbers
-            states = f"{len(one.outcome.arrays['components']):,}"
-            cells = [number(numbers[key][SECOND], 4) for key in ("cosines", "true_eigenvalues", "eigenvalues")]
-            rows.append((place.label, place.origin, states, *cells))
-    columns = ("world", "layout", "states", "cosine", "true eigenvalue", "learned eigenvalue")
-    return [Table("figure-6", plan.title, columns, tuple(rows), ("Second component; eigenvalues in successor(0.9).",))]
-
-
-def pictures(plan: Plan, results: Results) -> list[Picture]:
-    """Figure 6, of which Figure 2 is a part."""
-    panels = []
-    for place in plan.places:
-        for one in results.with_array("components", place.label, _method(plan))[:1]:
-            values = np.asarray(one.outcome.arrays["components"][:, SECOND], dtype=np.float64)
-            panels.append(Field(f"{place.label}\n{len(values):,} states", place.world, values))
-    words = "Worlds with each cell coloured by the second eigenvector, blue to red through white at zero."
-    return [Picture("figure-6", plan.title, tuple(panels), 5, description=words)]
-
-
-ARTEFACT = Artefact(SPEC, runs, table, pictures)

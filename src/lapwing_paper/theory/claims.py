@@ -7,7 +7,7 @@ from math import perm
 import jax
 
 from lapwing.definitions import Definition
-from lapwing.errors import LapwingError
+from lapwing.errors import ArgumentError
 from lapwing_paper.theory.cases import Case, Claim
 from lapwing_paper.theory.equilibria import constrained_problem_claims, dynamics_claims
 from lapwing_paper.theory.graphs import random_laplacian
@@ -45,11 +45,11 @@ def check_claims(
         (True, False)
     """
     if not 2 <= dim < size:
-        raise LapwingError(f"the claims need 2 <= dim < size, got dim {dim} and size {size}")
+        raise ArgumentError(f"the claims need 2 <= dim < size, got dim {dim} and size {size}")
     if not barriers or min(barriers) <= 0:
-        raise LapwingError(f"barriers must be positive numbers, at least one of them, got {list(barriers)}")
+        raise ArgumentError(f"barriers must be positive numbers, at least one of them, got {list(barriers)}")
     if perm(size, dim) > MAX_ORDERS:
-        raise LapwingError(f"{dim} of {size} states have over {MAX_ORDERS} orders; take fewer states or components")
+        raise ArgumentError(f"{dim} of {size} states have over {MAX_ORDERS} orders; take fewer states or components")
     system = eigensystem(random_laplacian(seed, size, definition))
     case = Case(system, dim, tuple(barriers), tuple(permutations(range(size), dim)), seed)
     with jax.enable_x64(True):

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.definitions import Definition, as_definition
-from lapwing.errors import LapwingError
-from lapwing.operators.operator import laplacian, operator_from_matrix
+from lapwing.errors import ArgumentError
+from lapwing.operators import laplacian, operator_from_matrix
 
 SMALLEST_GAP = 1e-2
 """Eigenvalues of the random graphs lie at least this far apart: simple beyond any rounding."""
@@ -33,7 +33,7 @@ def random_laplacian(seed: int, size: int, definition: Definition | str = "one_s
         array([0., 0., 0., 0.])
     """
     if size < 2:
-        raise LapwingError(f"a graph needs at least 2 states, got size {size}")
+        raise ArgumentError(f"a graph needs at least 2 states, got size {size}")
     rng = np.random.default_rng(seed)
     for _ in range(MAX_DRAWS):
         weights = _connected_weights(rng, size)
@@ -42,7 +42,7 @@ def random_laplacian(seed: int, size: int, definition: Definition | str = "one_s
         found = _symmetric_laplacian(matrix, definition)
         if _has_simple_spectrum(found):
             return found
-    raise LapwingError(f"found no graph of {size} states with eigenvalues {SMALLEST_GAP} apart; take a smaller size")
+    raise ArgumentError(f"found no graph of {size} states with eigenvalues {SMALLEST_GAP} apart; take a smaller size")
 
 
 def bipartite_laplacian(seed: int, size: int) -> NDArray[np.float64]:
@@ -53,7 +53,7 @@ def bipartite_laplacian(seed: int, size: int) -> NDArray[np.float64]:
         array([0., 2.])
     """
     if size < 2 or size % 2:
-        raise LapwingError(f"two halves need an even number of states, got size {size}")
+        raise ArgumentError(f"two halves need an even number of states, got size {size}")
     rng = np.random.default_rng(seed)
     half = size // 2
     for _ in range(MAX_DRAWS):
@@ -62,7 +62,7 @@ def bipartite_laplacian(seed: int, size: int) -> NDArray[np.float64]:
         found = _symmetric_laplacian(np.block([[none, crossing], [crossing.T, none]]), "one_step")
         if _has_simple_spectrum(found):
             return found
-    raise LapwingError(f"found no two-sided graph of {size} states with eigenvalues {SMALLEST_GAP} apart")
+    raise ArgumentError(f"found no two-sided graph of {size} states with eigenvalues {SMALLEST_GAP} apart")
 
 
 def ring_laplacian(size: int) -> NDArray[np.float64]:
@@ -73,7 +73,7 @@ def ring_laplacian(size: int) -> NDArray[np.float64]:
         array([0., 1., 1., 2.])
     """
     if size < 3:
-        raise LapwingError(f"a ring needs at least 3 states, got size {size}")
+        raise ArgumentError(f"a ring needs at least 3 states, got size {size}")
     identity = np.eye(size)
     return identity - (np.roll(identity, 1, axis=1) + np.roll(identity, -1, axis=1)) / 2.0
 

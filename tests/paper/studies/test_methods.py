@@ -1,5 +1,6 @@
 """The paper's coefficients in our units: our losses are half of the losses that the authors' code minimises."""
 
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -10,8 +11,7 @@ from numpy.typing import NDArray
 
 from lapwing.objectives import Constraints, Values, allo, ggdo
 from lapwing.training.config import make_config
-from lapwing_paper.engine.artefact import make_plan
-from lapwing_paper.studies.catalogue import ARTEFACTS
+from lapwing_paper.studies.catalogue import STUDIES
 from lapwing_paper.studies.methods import (
     PAPER_ALLO_BARRIER,
     PAPER_GGDO_BARRIER,
@@ -19,9 +19,9 @@ from lapwing_paper.studies.methods import (
     exact_run,
     ggdo_barrier,
     ggdo_settings,
-    over_places,
     paper_run,
 )
+from lapwing_paper.study import make_plan
 
 Matrix = NDArray[np.float64]
 
@@ -153,8 +153,10 @@ def test_what_is_given_comes_before_the_number_of_reports() -> None:
 
 
 def test_runs_are_every_method_in_every_world_with_every_seed() -> None:
-    plan = make_plan(ARTEFACTS["brittle-ggdo"].spec, seeds=3, worlds=("GridMaze-7", "GridMaze-9"))
-    runs = over_places(plan, [("one", exact_run({})), ("two", exact_run({}, 10))])
+    study = replace(
+        STUDIES["theory"], worlds=("GridMaze-7",), methods=lambda plan: [("one", {}), ("two", exact_run({}, 10))]
+    )
+    runs = make_plan(study, seeds=3, worlds=("GridMaze-7", "GridMaze-9")).runs()
     assert len(runs) == len({(run.method, run.world_label, run.seed) for run in runs}) == 2 * 2 * 3
     assert {run.seed for run in runs} == {0, 1, 2}
     assert {run.settings["transitions"] for run in runs if run.method == "two"} == {10}

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lapwing_paper.engine.places import TWELVE_WORLDS
-from lapwing_paper.published import BEST_AT_FIFTY, published_cosines, published_eigenvalues
+from lapwing_paper.published_numbers import BEST_AT_FIFTY, published_cosines, published_eigenvalues
+from lapwing_paper.study_worlds import TWELVE_WORLDS
 
 PAPER = Path(__file__).resolve().parents[3] / "shared" / "paper"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lapwing_paper.studies.catalogue import ARTEFACTS, overview
+from lapwing_paper.studies.catalogue import STUDIES, overview
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
@@ -14,7 +14,7 @@ def test_the_page_holds_the_overview_as_it_is() -> None:
     assert overview() in (DOCS / "reproduction.md").read_text(encoding="utf-8"), "write overview() into the page anew"
 
 
-@pytest.mark.parametrize("name", ARTEFACTS)
+@pytest.mark.parametrize("name", STUDIES)
 def test_every_study_has_a_result_with_its_command_and_date(name: str) -> None:
     page = (DOCS / "results" / f"{name}.md").read_text(encoding="utf-8")
     assert f"Made with `lapwing reproduce {name} --quick` on 20" in page

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lapwing.errors import LapwingError
-from lapwing_paper.statistics import (
+from lapwing.errors import DataError
+from lapwing_paper.seed_statistics import (
     aggregate,
     bootstrap_interval,
     confidence_band,
@@ -76,25 +76,24 @@ def test_equal_values_have_no_deviation_at_all() -> None:
     assert (found.mean, found.std) == (0.1, 0.0)
 
 
-@pytest.mark.parametrize("alternative", ["greater", "less", "two-sided"])
-def test_welch_is_scipys(alternative: Any) -> None:
+def test_welch_is_scipys() -> None:
     rng = np.random.default_rng(0)
     first, second = rng.normal(0.3, 1.0, 12), rng.normal(0.0, 2.0, 30)
-    found = welch(first, second, alternative)
-    wanted = stats.ttest_ind(first, second, equal_var=False, alternative=alternative)
+    found = welch(first, second)
+    wanted = stats.ttest_ind(first, second, equal_var=False, alternative="greater")
     assert found.statistic == pytest.approx(wanted.statistic)
     assert found.p_value == pytest.approx(wanted.pvalue)
-    assert found.degrees == pytest.approx(wanted.df)
     assert found.difference == pytest.approx(first.mean() - second.mean())
     assert found.standard_error == pytest.approx(np.sqrt(first.var(ddof=1) / 12 + second.var(ddof=1) / 30))
 
 
 @given(scores, scores)
 def test_welch_turns_its_sign_with_the_order(first: list[float], second: list[float]) -> None:
-    one, other = welch(first, second), welch(second, first, "less")
+    one, other = welch(first, second), welch(second, first)
     np.testing.assert_allclose(
-        [one.statistic, one.p_value, one.difference, one.standard_error, one.degrees],
-        [-other.statistic, other.p_value, -other.difference, other.standard_error, other.degrees],
+        [one.statistic, one.p_value, one.difference, one.standard_error],
+        [-other.statistic, 1.0 - other.p_value, -other.difference, other.standard_error],
+        atol=1e-12,
     )
 
 
@@ -103,20 +102,19 @@ def test_welch_turns_its_sign_with_the_order(first: list[float], second: list[fl
 )
 def test_too_few_values_give_no_test(first: list[float], second: list[float]) -> None:
     found = welch(first, second)
-    assert np.isnan([found.statistic, found.p_value, found.standard_error, found.degrees]).all()
+    assert np.isnan([found.statistic, found.p_value, found.standard_error]).all()
     if first:
         assert found.difference == pytest.approx(np.mean(first) - np.mean(second))
 
 
 def test_samples_that_do_not_vary_give_no_test_but_a_difference() -> None:
     found = welch([0.1] * 3, [0.3] * 5)
-    assert np.isnan([found.statistic, found.p_value, found.degrees]).all()
+    assert np.isnan([found.statistic, found.p_value]).all()
     assert (found.difference, found.standard_error) == (pytest.approx(-0.2), 0.0)
 
 
 def test_one_sample_that_does_not_vary_is_enough_for_a_test() -> None:
     found = welch([0.1] * 3, [0.3, 0.4, 0.5, 0.6])
-    assert found.degrees == pytest.approx(3.0)
     assert found.statistic == pytest.approx(stats.ttest_1samp([0.3, 0.4, 0.5, 0.6], 0.1).statistic * -1.0)
 
 
@@ -124,8 +122,9 @@ def test_the_papers_tests_on_coordinates_follow_from_its_means() -> None:
     for row in published("xy"):
         low, high = reachable_statistics(row, 60, 60)
         assert low <= row["t_statistic"] <= high, row["environment"]
-        found = welch_from_summary(row["allo_mean"], row["allo_std"], 60, row["ggdo_mean"], row["ggdo_std"], 60)
-        assert stats.t.sf(row["t_statistic"], found.degrees) == pytest.approx(row["p_value"], abs=1e-3)
+        variances = np.array([row["allo_std"], row["ggdo_std"]]) ** 2
+        degrees = 59 * variances.sum() ** 2 / (variances**2).sum()
+        assert stats.t.sf(row["t_statistic"], degrees) == pytest.approx(row["p_value"], abs=1e-3)
 
 
 def test_the_papers_tests_on_pixels_do_not_follow_from_the_sixty_seeds_of_its_table() -> None:
@@ -168,15 +167,6 @@ def test_the_bootstrap_of_many_values_is_near_the_normal_interval() -> None:
     assert (low, high) == (pytest.approx(values.mean() - half, abs=0.03), pytest.approx(values.mean() + half, abs=0.03))
     assert bootstrap_interval(values) == (low, high)
     assert bootstrap_interval(values, seed=1) != (low, high)
-    narrow_low, narrow_high = bootstrap_interval(values, level=0.5)
-    assert low < narrow_low < narrow_high < high
-
-
-def test_the_bootstrap_takes_other_statistics() -> None:
-    values = [1.0, 2.0, 3.0, 4.0, 100.0]
-    low, high = bootstrap_interval(values, statistic=np.median, resamples=200)
-    assert 1.0 <= low <= 3.0 <= high <= 100.0
-    assert bootstrap_interval(values, statistic=interquartile_mean, resamples=200)[1] < 100.0
 
 
 def test_the_bootstrap_of_one_value_or_of_equal_values() -> None:
@@ -246,25 +236,17 @@ def test_the_band_of_one_run_is_the_run() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    "call",
     [
-        (lambda: mean_and_std([0.1, np.nan]), "position.* 1"),
-        (lambda: mean_and_std([[0.1], [0.2]]), "flat list"),
-        (lambda: mean_and_std(["many"]), "numbers"),
-        (lambda: welch([1.0, 2.0], [1.0, 2.0], "grater"), "did you mean greater"),
-        (lambda: welch_from_summary(1.0, -0.1, 5, 1.0, 0.1, 5), "at least 0"),
-        (lambda: holm([0.1, 1.2]), "between 0 and 1"),
-        (lambda: bootstrap_interval([1.0, 2.0], level=95), "between 0 and 1"),
-        (lambda: bootstrap_interval([1.0, 2.0], resamples=1), "2 resamples"),
-        (lambda: bootstrap_interval([1.0, 2.0], seed=-1), "seed"),
-        (lambda: aggregate({}), "no scores"),
-        (lambda: aggregate({"a": [1.0], "b": []}), "no scores to aggregate for b"),
-        (lambda: aggregate({"a": [1.0, np.inf]}), "the scores of a"),
-        (lambda: confidence_band([1.0, 2.0]), r"\(runs, points\)"),
-        (lambda: confidence_band([[1.0, 2.0], [1.0]]), "regular"),
-        (lambda: confidence_band([[1.0], [np.nan]]), "curve 1"),
+        lambda: mean_and_std([0.1, np.nan]),
+        lambda: mean_and_std([[0.1], [0.2]]),
+        lambda: aggregate({}),
+        lambda: aggregate({"a": [1.0], "b": []}),
+        lambda: aggregate({"a": [1.0, np.inf]}),
+        lambda: confidence_band([1.0, 2.0]),
+        lambda: confidence_band([[1.0], [np.nan]]),
     ],
 )
-def test_bad_input_is_an_error_that_says_so(call: Any, words: str) -> None:
-    with pytest.raises(LapwingError, match=words):
+def test_numbers_that_are_not_finite_or_missing_are_refused(call: Any) -> None:
+    with pytest.raises(DataError):
         call()

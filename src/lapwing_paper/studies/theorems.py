@@ -2,51 +2,35 @@
 
 from typing import Any
 
-from lapwing_paper.engine.artefact import Artefact, Plan, Scale, Spec, no_pictures
-from lapwing_paper.engine.runs import Results, Run
-from lapwing_paper.engine.tables import Table
+from lapwing_paper.run_store import Results
+from lapwing_paper.study import Plan, Scale, Study
+from lapwing_paper.tables import Table
 
 SIZE, DIM = 6, 3
 ROUNDING = 1e-8
 
-SPEC = Spec(
-    name="theory",
-    title="The paper's claims on small random graphs",
-    paper="Lemmas 1 and 2, Corollary 1, Theorem 1",
-    worlds=(),
-    quick=Scale(seeds=3, steps=1, transitions=0),
-    full=Scale(seeds=20, steps=1, transitions=0),
-    deviations=("Every graph is random, connected and of six states; three components; float64.",),
-)
 
-
-def runs(plan: Plan) -> list[Run]:
-    """One run per random graph."""
-    return [Run("claims", None, seed, {"size": SIZE, "dim": DIM}, "theory") for seed in plan.seeds]
-
-
-def table(plan: Plan, results: Results) -> list[Table]:
+def tables(plan: Plan, results: Results) -> list[Table]:
     """Every claim: whether it held on all graphs, and its deviation over them."""
     found = merged_claims(results)
-    rows = [
-        (
-            claim["paper"],
-            claim["statement"],
-            "held" if claim["held"] else "did not hold",
-            _deviation(claim["smallest"], claim["deviation"]),
-            claim["note"],
-        )
+    records = [
+        {
+            "claim": claim["paper"],
+            "what is checked": claim["statement"],
+            "verdict": "held" if claim["held"] else "did not hold",
+            "deviation": _deviation(claim["smallest"], claim["deviation"]),
+            "what is right": claim["note"],
+        }
         for claim in found
     ]
     held = sum(claim["held"] for claim in found)
     notes = (
         f"{held} of {len(found)} claims held, on {len(results.finished)} random graphs of {SIZE} states with {DIM} "
         "components each. Gradients and Jacobians come from automatic differentiation of the package's own objectives, "
-        "in float64. Deviations: the largest over the graphs, or from the smallest to the largest where it is no "
+        "in float64. Deviations: the largest over the graphs, or from the smallest to the largest where it is not "
         "rounding.",
     )
-    columns = ("claim", "what is checked", "verdict", "deviation", "what is right")
-    return [Table("theory", plan.title, columns, tuple(rows), notes)]
+    return [Table("theory", plan.title, records, notes)]
 
 
 def merged_claims(results: Results) -> list[dict[str, Any]]:
@@ -68,4 +52,15 @@ def _deviation(smallest: float, largest: float) -> str:
     return ends[1] if rounding or ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
 
 
-ARTEFACT = Artefact(SPEC, runs, table, no_pictures)
+STUDY = Study(
+    name="theory",
+    title="The paper's claims on small random graphs",
+    paper="Lemmas 1 and 2, Corollary 1, Theorem 1",
+    worlds=(),
+    quick=Scale(seeds=3, steps=1, transitions=0),
+    full=Scale(seeds=20, steps=1, transitions=0),
+    deviations=("Every graph is random, connected and of six states; three components; float64.",),
+    methods=lambda plan: [("claims", {"size": SIZE, "dim": DIM})],
+    tables=tables,
+    task="theory",
+)

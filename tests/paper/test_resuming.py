@@ -12,8 +12,8 @@ from fabricated import Fake
 from lapwing.errors import LapwingError, LapwingWarning
 from lapwing.storage.folders import locked
 from lapwing_paper import reproduction
-from lapwing_paper.engine.request import Request, keep_request, read_request
 from lapwing_paper.reproduction import reproduce
+from lapwing_paper.study_request import StudyRequest, read_request, write_request
 
 OUT = Path("study")
 BEGIN = f"reproduce brittle-ggdo --worlds GridMaze-7 --seeds 2 --steps 20 --out {OUT}"
@@ -25,8 +25,8 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
     monkeypatch.chdir(tmp_path)
     executor = Fake()
     monkeypatch.setattr(reproduction, "make_executor", executor)
-    # Pictures take seconds and are not the point here.
-    monkeypatch.setattr(reproduction, "picture_figure", lambda picture: None)
+    # Figures take seconds and are not the point here.
+    monkeypatch.setattr("lapwing_paper.drawings.StudyFigure.draw", lambda figure: None)
     monkeypatch.setattr(reproduction, "save_figure", lambda figure, path: path)
     return executor
 
@@ -62,7 +62,7 @@ def test_a_run_that_fails_again_is_named_again(run: Any, fake: Fake) -> None:
     result = run(RESUME)
     assert result.code == 1
     assert "failed: b = 2, GridMaze-7, seed 1: ValueError: no memory" in result.err
-    assert f"2 of the runs failed; `lapwing reproduce brittle-ggdo --resume --out {OUT}` makes them again" in result.err
+    assert f"2 of the runs failed; `lapwing reproduce brittle-ggdo --resume --out {OUT}` repeats them" in result.err
 
 
 def test_the_same_words_may_be_said_again_and_others_are_refused(run: Any, fake: Fake) -> None:
@@ -77,7 +77,7 @@ def test_the_same_words_may_be_said_again_and_others_are_refused(run: Any, fake:
     ):
         result = run(f"{RESUME} {words}")
         assert result.code == 1
-        assert f"this study was begun with {then}, not {words}: leave that out" in result.err
+        assert f"this study was started with {then}, not {words}: leave that out" in result.err
     assert made(fake) == []
 
 
@@ -97,7 +97,7 @@ def test_failed_runs_of_a_study_from_before_there_was_a_record_are_resumed_too(r
     (OUT / "brittle-ggdo" / "study.json").unlink()
     result = run(RESUME)
     assert result.code == 1
-    assert "no study of brittle-ggdo was begun in study; leave --resume out" in result.err
+    assert "no study of brittle-ggdo was started in study; leave --resume out" in result.err
     fake.errors = {}
     made(fake)
     assert run(BEGIN).code == 1
@@ -126,7 +126,7 @@ def test_resuming_and_rebuilding_exclude_one_another() -> None:
 
 
 def flip(folder: Path) -> None:
-    path = folder / "components.npy"
+    (path,) = folder.glob("components-*.npy")
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
@@ -149,15 +149,15 @@ def newer(folder: Path) -> None:
 
 
 def lose(folder: Path) -> None:
-    (folder / "metrics.csv").unlink()
+    next(folder.glob("components-*.npy")).unlink()
 
 
 damages = pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (flip, "components.npy is damaged"),
+        (flip, ".npy is damaged"),
         (cut, "run.json is not readable JSON"),
-        (rename, "tells of another run"),
+        (rename, "describes another run"),
         (newer, "format version 99"),
         (lose, "cannot read"),
     ],
@@ -175,7 +175,7 @@ def test_a_damaged_run_is_named_and_made_again(
     damage(sorted(OUT.glob("runs/*"))[0])
     result = run(line)
     assert result.code == 0, result.err
-    assert "is made again, for what was there is damaged: " in result.err
+    assert "is repeated because it is damaged: " in result.err
     assert words in result.err
     assert len(made(fake)) == 1
     assert json.loads((OUT / "brittle-ggdo" / "brittle-ggdo.json").read_text()) == tables
@@ -204,7 +204,7 @@ def test_every_run_may_be_damaged(fake: Fake) -> None:
         cut(folder)
     with pytest.raises(LapwingError, match="no finished run"):
         reproduce("theory", seeds=3, out=OUT, rebuild=True)
-    with pytest.warns(LapwingWarning, match="is made again") as told:
+    with pytest.warns(LapwingWarning, match="is repeated") as told:
         assert len(reproduce("theory", out=OUT, resume=True).results.finished) == 3
     assert len(told) == 3
 
@@ -217,7 +217,7 @@ def test_the_second_process_in_a_folder_is_refused_unless_it_makes_no_run(run: A
     made(fake)
     shutil.rmtree(next(OUT.glob("runs/*seed1*")))
     with locked(OUT):
-        for line in (BEGIN, RESUME, f"{BEGIN} --again"):
+        for line in (BEGIN, RESUME, f"{BEGIN} --overwrite"):
             result = run(line)
             assert (result.code, result.err.count("\n")) == (1, 1)
             assert "another process is at work in study" in result.err
@@ -260,16 +260,16 @@ def test_a_record_that_is_damaged_or_foreign_is_a_clear_error(run: Any, fake: Fa
 )
 def test_a_record_of_the_wrong_types_is_a_clear_error(tmp_path: Path, name: str, value: Any) -> None:
     path = tmp_path / "study.json"
-    keep_request(path, "theory", Request(), [])
+    write_request(path, "theory", StudyRequest(), [])
     content = json.loads(path.read_text())
     content["request"][name] = value
     path.write_text(json.dumps(content))
-    with pytest.raises(LapwingError, match="does not say what was asked"):
+    with pytest.raises(LapwingError, match="is damaged"):
         read_request(path, "theory")
 
 
 def test_a_request_is_read_back_as_it_was_kept(tmp_path: Path) -> None:
-    request = Request(True, 3, 20, ("GridMaze-7", "maze:2x3:1"), str(tmp_path / "layouts"))
-    keep_request(tmp_path / "study.json", "theory", request, [])
-    assert read_request(tmp_path / "study.json", "theory") == request
-    assert Request().completed_by(request) == request
+    request = StudyRequest(True, 3, 20, ("GridMaze-7", "maze:2x3:1"), str(tmp_path / "layouts"))
+    write_request(tmp_path / "study.json", "theory", request, [])
+    assert read_request(tmp_path / "study.json", "theory")[0] == request
+    assert StudyRequest().completed_by(request) == request

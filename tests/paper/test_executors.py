@@ -11,19 +11,18 @@ import numpy as np
 import pytest
 
 from lapwing.errors import LapwingError
-from lapwing_paper.engine.executors import LocalExecutor, make_executor, usable_cores
-from lapwing_paper.engine.places import place
-from lapwing_paper.engine.runs import Outcome, Run
-from lapwing_paper.engine.store import DONE, FAILED, RunStore
-from lapwing_paper.engine.study import Failure, Progress, carry_out
+from lapwing_paper.executors import LocalExecutor, make_executor, usable_cores
+from lapwing_paper.run_store import DONE, FAILED, Outcome, RunStore, StudyRun
+from lapwing_paper.scheduling import Failure, StudyProgress, carry_out
+from lapwing_paper.study_worlds import study_world
 
-MAZE = place("GridMaze-7", None)
+MAZE = study_world("GridMaze-7", None)
 TOO_MANY = "ProblemError: above the rank: dim=12 is larger than the number of states, 11; ask for at most 11"
 
 
-def make_run(seed: int, **options: Any) -> Run:
+def make_run(seed: int, **options: Any) -> StudyRun:
     plain = {"dim": 3, "steps": 20, "spare": 0, "stop_when_converged": False}
-    return Run("ALLO", MAZE, seed, {"preset": "default", "transitions": 0, "options": {**plain, **options}})
+    return StudyRun("ALLO", MAZE, seed, {"preset": "default", "transitions": 0, "options": {**plain, **options}})
 
 
 PAIR = [make_run(0), make_run(1)]
@@ -34,9 +33,9 @@ DOOMED = make_run(2, steps=1000)  # the longest is begun first, on the first lan
 
 def kill_the_first_worker(executor: LocalExecutor) -> None:
     waited_until = time.monotonic() + 60.0
-    while executor.lanes[0].process is None and time.monotonic() < waited_until:
+    while executor.processes[0].process is None and time.monotonic() < waited_until:
         time.sleep(0.01)
-    os.kill(executor.lanes[0].process.pid, signal.SIGKILL)
+    os.kill(executor.processes[0].process.pid, signal.SIGKILL)
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +48,12 @@ def one_worker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Local
 
 
 @pytest.fixture(scope="module")
-def two_workers(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunStore, dict[str, str], list[Progress]]:
+def two_workers(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunStore, dict[str, str], list[StudyProgress]]:
     """The same on two workers, beside a run that cannot work, one that diverges, and one whose worker is killed."""
     store, executor = RunStore(tmp_path_factory.mktemp("two")), LocalExecutor(2)
-    reports: list[Progress] = []
+    reports: list[StudyProgress] = []
 
-    def watch(now: Progress) -> None:
+    def watch(now: StudyProgress) -> None:
         if not reports:
             kill_the_first_worker(executor)
         reports.append(now)
@@ -68,8 +67,7 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunStore, dic
 
 def same_bits(one: Outcome, two: Outcome) -> bool:
     numbers = [{name: value for name, value in found.numbers.items() if name != "seconds"} for found in (one, two)]
-    assert set(one.arrays) == set(two.arrays) == {"components"}
-    np.testing.assert_array_equal(one.arrays["components"], two.arrays["components"])
+    np.testing.assert_array_equal(one.components, two.components)
     assert one.history == two.history
     assert numbers[0] == numbers[1]
     return True
@@ -81,7 +79,7 @@ def test_two_workers_give_the_same_bits_as_one(one_worker: Any, two_workers: Any
 
 
 def test_other_seeds_give_other_bits(one_worker: Any) -> None:
-    first, second = (one_worker[1].read(run).outcome.arrays["components"] for run in PAIR)
+    first, second = (one_worker[1].read(run).outcome.components for run in PAIR)
     assert first.shape == second.shape == (MAZE.world.num_states, 3)
     assert not np.array_equal(first, second)
 
@@ -89,19 +87,19 @@ def test_other_seeds_give_other_bits(one_worker: Any) -> None:
 def test_the_time_that_a_run_took_is_kept(one_worker: Any) -> None:
     store = one_worker[1]
     for run in PAIR:
-        assert 0.0 < store.read(run).numbers["seconds"] <= store.seconds(run)
+        assert 0.0 < store.read(run).numbers["seconds"] <= store.read(run).record.seconds
 
 
 def test_a_run_whose_worker_was_killed_has_failed_and_the_others_finish(two_workers: Any) -> None:
     store, errors, reports = two_workers
     assert errors[DOOMED.key] == "the worker was killed (SIGKILL)"
-    assert [store.status(run) for run in PAIR] == [DONE, DONE]
+    assert [store.look(run).status for run in PAIR] == [DONE, DONE]
     assert (reports[-1].done, reports[-1].failed, reports[-1].running) == (2, 3, 0)
 
 
 def test_an_error_in_a_worker_is_kept_in_its_own_words(two_workers: Any) -> None:
     store, errors, _ = two_workers
-    assert store.status(IMPOSSIBLE) == FAILED
+    assert store.look(IMPOSSIBLE).status == FAILED
     assert errors[IMPOSSIBLE.key] == TOO_MANY
 
 
@@ -111,13 +109,13 @@ def test_a_run_that_diverges_is_not_taken_for_a_worker_that_was_killed(two_worke
 
 def test_a_worker_that_dies_between_two_runs_is_replaced(one_worker: Any, tmp_path: Path) -> None:
     executor = one_worker[0]
-    first = executor.lanes[0].process
+    first = executor.processes[0].process
     kill_the_first_worker(executor)
     first.join(timeout=60.0)
     assert not first.is_alive()
     store = RunStore(tmp_path)
     assert carry_out([IMPOSSIBLE], store, executor) == [Failure(IMPOSSIBLE, TOO_MANY)]
-    assert executor.lanes[0].process is not first
+    assert executor.processes[0].process is not first
 
 
 def test_ray_gives_the_same_bits_and_the_same_errors(one_worker: Any, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a run does: learn and score, or check the theory. Pure functions from an order to an outcome."""
+"""What a run does: learn and score, or check the theory. Functions from a specification to an outcome."""
 
 import math
 import time
@@ -9,94 +9,88 @@ from typing import Any
 
 import numpy as np
 
-from lapwing.data.collect import collect
-from lapwing.data.trajectories import Trajectories
-from lapwing.definitions import successor
+from lapwing import LaplacianRepresentation, Learner, Trajectories, collect, operator, score, solve, successor
 from lapwing.encoders import RotatedEncoder
-from lapwing.environments import World, world_from_description
-from lapwing.errors import LapwingError, LapwingWarning
-from lapwing.evaluation.score import Score, score
-from lapwing.representation import LaplacianRepresentation
-from lapwing.solving import operator, solve
-from lapwing.training.engine import NetworkCollapsedError
-from lapwing.training.job import Data
-from lapwing.training.learner import Learner
-from lapwing_paper.engine.runs import Outcome
+from lapwing.environments import world_from_description
+from lapwing.errors import DataError, LapwingWarning
+from lapwing.training import NetworkCollapsedError
 from lapwing_paper.gluing import glue_episodes
+from lapwing_paper.run_store import Outcome
 from lapwing_paper.theory.claims import check_claims
 
 DEFINITION = successor(0.9)
+EPISODE_LENGTH = 50
 
 
-def perform(order: dict[str, Any]) -> Outcome:
-    """Carry out an order from :meth:`Run.order`, in this process."""
+def perform(specification: dict[str, Any]) -> Outcome:
+    """Carry out a run from :meth:`StudyRun.specification`, in this process."""
     with warnings.catch_warnings():
-        # Said once where the world is chosen; thousands of runs need not repeat it.
+        # Thousands of runs need not repeat them.
         warnings.simplefilter("ignore", LapwingWarning)
-        return TASKS[order["task"]](order)
+        return TASKS[specification["task"]](specification)
 
 
-def learn_and_score(order: dict[str, Any]) -> Outcome:
+def learn_and_score(specification: dict[str, Any]) -> Outcome:
     """Learn a representation of a world and compare it with the exact one, beside counting on the same data.
 
-    Settings: ``preset``; ``options`` of :class:`lapwing.training.config.LearnConfig`; ``transitions`` of experience, or
-    0 for the exact operator; ``observation``; ``glued_every`` so many transitions, see :func:`glue_episodes`.
+    Settings: ``preset``; ``options`` of :func:`lapwing.learn`; ``transitions`` of data, or 0 for the exact operator;
+    ``observation``; ``glued_every`` so many transitions, see :func:`glue_episodes`.
+
+    Args:
+        specification: of the run.
+
+    Returns:
+        Scores, eigenvalues and the configuration; the history; the components on all states.
     """
-    settings, seed = order["settings"], int(order["seed"])
-    world = world_from_description(order["world"])
+    settings, seed = specification["settings"], int(specification["seed"])
+    world: Any = world_from_description(specification["world"])
     if world is None:
-        raise LapwingError("a run needs a world to learn")
+        raise DataError("a run needs a world to learn")
     if settings.get("observation", "xy") != "xy":
         world = world.with_options(observation=settings["observation"])
     options = dict(settings.get("options", {}))
     dim = int(options.setdefault("dim", 11))
     truth = solve(world, dim)
-    data = _data(world, settings, seed)
+    data: Any = operator(world)
+    if settings["transitions"]:
+        data = collect(world, int(settings["transitions"]), seed=seed, episode_length=EPISODE_LENGTH)
+        if every := int(settings.get("glued_every", 0)):
+            data = glue_episodes(data, every)
     learner = Learner(settings["preset"], seed=seed, **options)
     started = time.perf_counter()
     try:
-        model = learner.fit(data, truth=truth if settings.get("watch", True) else None)
+        model = learner.fit(data, truth=truth)
     except NetworkCollapsedError as error:
         # Not a failure of the run: that is what the method does here.
         return Outcome({"collapsed": str(error), "seconds": time.perf_counter() - started})
-    seconds = time.perf_counter() - started
-    found = score(model, truth)
     numbers = {
-        **_score_numbers(found),
-        **_eigenvalue_numbers(model, truth),
+        "seconds": time.perf_counter() - started,
+        **_scores(model, truth),
+        **_eigenvalues(model, truth),
         "expected_cosine": _finite(model.certificate().expected_cosine),
         "steps": model.metadata["steps"],
-        "seconds": seconds,
         "config": model.metadata["config"],
     }
     if isinstance(data, Trajectories):
         counted = solve(data, dim)
-        numbers |= {f"counting_{name}": value for name, value in _score_numbers(score(counted, truth)).items()}
+        numbers |= {f"counting_{name}": value for name, value in _scores(counted, truth).items()}
         numbers["counting_eigenvalues"] = counted.eigenvalues_in(DEFINITION).tolist()
     components = np.asarray(model.transform(np.asarray(world.field_points())), dtype=np.float32)
-    return Outcome(numbers, model.metadata["history"], {"components": components})
+    return Outcome(numbers, model.metadata["history"], components)
 
 
-def check_theory(order: dict[str, Any]) -> Outcome:
+def check_theory(specification: dict[str, Any]) -> Outcome:
     """Check the paper's lemmas, corollary and theorem on one small random graph; settings: ``size`` and ``dim``."""
-    settings = order["settings"]
-    claims = check_claims(int(order["seed"]), int(settings["size"]), int(settings["dim"]))
+    settings = specification["settings"]
+    claims = check_claims(int(specification["seed"]), int(settings["size"]), int(settings["dim"]))
     return Outcome({"claims": [asdict(claim) for claim in claims]})
 
 
 TASKS: dict[str, Callable[[dict[str, Any]], Outcome]] = {"learn": learn_and_score, "theory": check_theory}
 
 
-def _data(world: World, settings: dict[str, Any], seed: int) -> Data:
-    transitions = int(settings["transitions"])
-    if not transitions:
-        return operator(world)
-    data = collect(world, transitions, seed=seed)
-    every = int(settings.get("glued_every", 0))
-    return glue_episodes(data, every) if every else data
-
-
-def _score_numbers(found: Score) -> dict[str, Any]:
+def _scores(model: LaplacianRepresentation, truth: LaplacianRepresentation) -> dict[str, Any]:
+    found = score(model, truth)
     return {
         "cosine": found.cosine,
         "cosines": found.cosines.tolist(),
@@ -106,8 +100,8 @@ def _score_numbers(found: Score) -> dict[str, Any]:
     }
 
 
-def _eigenvalue_numbers(model: LaplacianRepresentation, truth: LaplacianRepresentation) -> dict[str, Any]:
-    """Eigenvalues in the paper's definition: true, learned, their error bars; and what the objective itself reads."""
+def _eigenvalues(model: LaplacianRepresentation, truth: LaplacianRepresentation) -> dict[str, Any]:
+    """Eigenvalues in the paper's definition: true, learned, their error bars; and the objective's own estimates."""
     readings = model.metadata["readings"]
     numbers: dict[str, Any] = {
         "true_eigenvalues": truth.eigenvalues_in(DEFINITION).tolist(),

@@ -13,20 +13,19 @@ import pytest
 
 from fabricated import Fake, fabricate
 from lapwing_paper import reproduction
-from lapwing_paper.engine import store as store_module
-from lapwing_paper.engine.runs import Outcome, Run
-from lapwing_paper.engine.store import DONE, MISSING, RunStore
-from lapwing_paper.engine.study import carry_out
+from lapwing_paper import run_store as store_module
 from lapwing_paper.reproduction import PageNotWrittenError, reproduce
+from lapwing_paper.run_store import DONE, MISSING, Outcome, RunStore, StudyRun
+from lapwing_paper.scheduling import carry_out
 
-RUNS = [Run("claims", None, seed, {"size": 6, "dim": 3}, "theory") for seed in range(6)]
+RUNS = [StudyRun("claims", None, seed, {"size": 6, "dim": 3}, "theory") for seed in range(6)]
 FULL = "No space left on device"
 
 
 class Heavy(Fake):
     """Results of 50 kB each."""
 
-    def outcome(self, run: Run) -> Outcome:
+    def outcome(self, run: StudyRun) -> Outcome:
         found = fabricate(run)
         return replace(found, numbers={**found.numbers, "padding": "x" * 50_000})
 
@@ -122,17 +121,15 @@ def test_a_study_that_cannot_even_begin_on_a_full_disk_says_so(small_disk: Path,
 @pytest.fixture
 def no_room(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """A writer that has no room for runs from the third on, nor for records of failures."""
-    real, written = store_module.replaced_file, [0]
+    real, written = store_module.write_json, [0]
 
-    def full(path: Path) -> Any:
-        if path.name == "run.json":
-            written[0] += 1
+    def full(path: Path, content: Any) -> None:
+        written[0] += 1
         if written[0] > 2:
             raise OSError(errno.ENOSPC, FULL)
-        return real(path)
+        real(path, content)
 
-    monkeypatch.setattr(store_module, "replaced_file", full)
-    monkeypatch.setattr("lapwing.storage.files.replaced_file", full)
+    monkeypatch.setattr(store_module, "write_json", full)
     return written
 
 
@@ -147,13 +144,13 @@ def test_failures_that_no_disk_has_room_for_are_named_from_memory(tmp_path: Path
         (4, "ValueError: no graph"),
         (5, f"not written: [Errno {errno.ENOSPC}] {FULL}"),
     ]
-    assert [store.status(run) for run in RUNS] == [DONE, DONE, MISSING, MISSING, MISSING, MISSING]
+    assert [store.look(run).status for run in RUNS] == [DONE, DONE, MISSING, MISSING, MISSING, MISSING]
 
 
 def test_a_run_made_again_that_does_not_fit_leaves_the_one_before(tmp_path: Path, no_room: list[int]) -> None:
     store = RunStore(tmp_path)
     assert carry_out(RUNS[:2], store, Fake()) == []
     before = {path: path.read_bytes() for path in tmp_path.rglob("run.json")}
-    assert len(carry_out(RUNS[:2], store, Fake(), again=True)) == 2
+    assert len(carry_out(RUNS[:2], store, Fake(), overwrite=True)) == 2
     assert {path: path.read_bytes() for path in tmp_path.rglob("run.json")} == before
     assert len(store.results(RUNS[:2]).finished) == 2

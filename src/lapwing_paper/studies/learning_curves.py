@@ -1,37 +1,35 @@
-"""Learning curves over seeds, and the numbers at their ends: what the sweeps share."""
+"""Learning curves over seeds, and the numbers at their ends: what several studies share."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from lapwing_paper.engine.artefact import Plan
-from lapwing_paper.engine.pictures import Curves, Line
-from lapwing_paper.engine.runs import Results
-from lapwing_paper.engine.tables import Cell, Table, mean_std_cell
-from lapwing_paper.statistics import confidence_band, mean_and_std
+from lapwing_paper.drawings import CurvePanel, Line, StudyFigure
+from lapwing_paper.run_store import Results
+from lapwing_paper.seed_statistics import confidence_band
+from lapwing_paper.study import Plan
+from lapwing_paper.tables import Table, sample_cell
 
-# Of two seeds a 95 % interval is twelve standard errors wide and says nothing.
+# For two seeds a 95 % interval is twelve standard errors wide.
 FEWEST_FOR_BANDS = 5
 
 
 def bands_note(plan: Plan) -> str:
-    """What the bands of a picture are."""
+    """What the bands of a figure are."""
     return "bands are 95 %" if plan.scale.seeds >= FEWEST_FOR_BANDS else "bands are the range of the seeds"
 
 
-def band(
-    results: Results, name: str, world: str, method: str, label: str | None = None, highlighted: bool = False
-) -> Line:
+def band(results: Results, name: str, world: str, method: str, label: str, highlighted: bool) -> Line:
     """The mean over seeds of a column of the histories, with its 95 % band, or the range of a few seeds."""
     steps, values = results.curves(name, world, method)
     if not len(steps):
-        return Line(label or method, np.zeros(0), np.zeros(0))
+        return Line(label, np.zeros(0), np.zeros(0))
     known = np.isfinite(values).all(axis=0)
     steps, values = steps[known], values[:, known]
     mean, low, high = confidence_band(values)
     if len(values) < FEWEST_FOR_BANDS:
         low, high = values.min(axis=0), values.max(axis=0)
-    return Line(label or method, steps, mean, low, high, highlighted)
+    return Line(label, steps, mean, low, high, highlighted)
 
 
 def panel(
@@ -42,13 +40,20 @@ def panel(
     title: str | None = None,
     best: str | None = None,
     labels: Sequence[str] | None = None,
-) -> Curves:
+) -> CurvePanel:
     """One world's curves, one line per method, under its own name or the label given."""
     lines = [
         band(results, name, world, method, label, highlighted=method == best)
         for method, label in zip(methods, labels or methods, strict=True)
     ]
-    return Curves(title or world, tuple(line for line in lines if len(line.x)))
+    return CurvePanel(title or world, tuple(line for line in lines if len(line.x)))
+
+
+def curves_figure(
+    plan: Plan, name: str, panels: Sequence[CurvePanel], columns: int, measure: str, description: str
+) -> list[StudyFigure]:
+    """A figure of similarities over training."""
+    return [StudyFigure(name, plan.title, tuple(panels), columns, "gradient steps", measure, description, (0.0, 1.02))]
 
 
 def best_method(results: Results, name: str, world: str, methods: Sequence[str]) -> str | None:
@@ -59,24 +64,23 @@ def best_method(results: Results, name: str, world: str, methods: Sequence[str])
 
 
 def final_table(
-    plan: Plan, results: Results, name: str, methods: Sequence[str], key: str, title: str, notes: tuple[str, ...]
-) -> Table:
+    plan: Plan, results: Results, measure: str, methods: Sequence[str], name: str, notes: tuple[str, ...]
+) -> list[Table]:
     """Final numbers, mean (standard deviation), methods down and worlds across; the best of each world is bold."""
-    worlds = [place.label for place in plan.places]
-    best = {world: best_method(results, name, world, methods) for world in worlds}
-    rows: list[tuple[Cell | str, ...]] = []
-    for method in methods:
-        cells = [_final_cell(results, name, world, method, best[world] == method) for world in worlds]
-        rows.append((method, *cells))
-    return Table(key, title, ("method", *worlds), tuple(rows), (*notes, plan.layouts_note))
+    best = {world: best_method(results, measure, world, methods) for world in plan.labels}
+    records = [
+        {"method": method}
+        | {world: _final_cell(results, measure, world, method, best[world] == method) for world in plan.labels}
+        for method in methods
+    ]
+    return [Table(name, plan.title, records, (*notes, plan.layouts_note))]
 
 
-def _final_cell(results: Results, name: str, world: str, method: str, bold: bool) -> Cell | str:
+def _final_cell(results: Results, measure: str, world: str, method: str, bold: bool) -> str:
     """Mean (standard deviation) of the runs that have a number; those that collapsed have none."""
-    values = results.values(name, world, method)
+    values = results.values(measure, world, method)
     lost = len(results.select(world, method)) - len(values)
     if lost and not len(values):
         return "collapsed"
-    found = mean_and_std(values)
-    cell = mean_std_cell(found.mean, found.std, bold=bold)
-    return Cell(f"{cell.text}, {lost} collapsed", cell.bold) if lost else cell
+    cell = sample_cell(values, bold)
+    return type(cell)(f"{cell}, {lost} collapsed") if lost else cell

@@ -17,8 +17,11 @@ WORDS = ["reproduce", "theory", "--seeds", "4", "--workers", "1"]
 
 ENDS = {
     "kill": (-signal.SIGKILL, None),
-    "terminate": (143, "lapwing: terminated; nothing was left half-written, and the same words go on with a study"),
-    "interrupt": (130, "lapwing: interrupted; nothing was left half-written, and the same words go on with a study"),
+    "terminate": (143, "lapwing: terminated; nothing was left half-written, and the same command continues the study"),
+    "interrupt": (
+        130,
+        "lapwing: interrupted; nothing was left half-written, and the same command goes on with a study",
+    ),
 }
 
 

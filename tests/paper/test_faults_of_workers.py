@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lapwing_paper.engine.executors import LocalExecutor
-from lapwing_paper.engine.runs import Outcome, Run
-from lapwing_paper.engine.store import DONE, FAILED, RunStore
-from lapwing_paper.engine.study import Failure, carry_out
-from lapwing_paper.engine.workers import MAX_WORDS, attempt, describe
+from lapwing_paper.executors import LONGEST_MESSAGE, LocalExecutor, attempt, describe
+from lapwing_paper.run_store import DONE, FAILED, Outcome, RunStore, StudyRun
+from lapwing_paper.scheduling import Failure, carry_out
 
 
 class ForgetfulError(Exception):
@@ -51,18 +49,24 @@ ERRORS: dict[str, BaseException] = {
 }
 
 ANSWERS: dict[str, Any] = {
-    "LapwingError: the run gave what is no finite number (Object of type function": Outcome({"cosine": describe}),
-    "LapwingError: the run gave what is no finite number (Out of range float": Outcome({"cosine": float("nan")}),
-    "LapwingError: the run gave what is no finite number (float() argument": Outcome({}, [{"step": None}]),  # type: ignore[dict-item]
-    "LapwingError: the run gave components that are not finite": Outcome({}, [], {"components": np.array([np.nan])}),
-    "LapwingError: the run gave what is no finite number (ufunc 'isfinite'": Outcome(
-        {}, [], {"components": np.array([describe], dtype=object)}
+    "DataError: the run returned something that is not a finite number (Object of type function": Outcome(
+        {"cosine": describe}
     ),
-    "LapwingError: the run gave back NoneType, not an outcome": None,
+    "DataError: the run returned something that is not a finite number (Out of range float": Outcome(
+        {"cosine": float("nan")}
+    ),
+    "DataError: the run returned something that is not a finite number (float() argument": Outcome(
+        {}, [{"step": None}]
+    ),  # type: ignore[dict-item]
+    "DataError: the run returned components that are not finite": Outcome({}, [], np.array([np.nan], np.float32)),
+    "DataError: the run returned something that is not a finite number (ufunc 'isfinite'": Outcome(
+        {}, [], np.array([describe], dtype=object)
+    ),
+    "DataError: the run returned NoneType, not an Outcome": None,
 }
 
 ENDS = {
-    "the worker ended in the middle of the run (exit code 3)": "exit",
+    "the worker ended during the run (exit code 3)": "exit",
     "the worker was killed (SIGKILL)": "kill",
 }
 
@@ -81,15 +85,15 @@ def misbehave(order: dict[str, Any]) -> Outcome:
         answer: Outcome = ANSWERS[wanted]
         return answer
     deaf = signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    return Outcome({"pid": os.getpid(), "deaf": deaf}, [{"step": 1.0}], {"components": np.eye(2, dtype=np.float32)})
+    return Outcome({"pid": os.getpid(), "deaf": deaf}, [{"step": 1.0}], np.eye(2, dtype=np.float32))
 
 
 FAULTS = [*ERRORS, *ANSWERS, *ENDS]
 SOUND = [f"sound {number}" for number in range(4)]
 
 
-def make_run(fault: str) -> Run:
-    return Run("m", None, 0, {"fault": fault}, "misbehave")
+def make_run(fault: str) -> StudyRun:
+    return StudyRun("m", None, 0, {"fault": fault}, "misbehave")
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +103,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunStore, dict[str
     words = [*SOUND[:2], *FAULTS[:middle], SOUND[2], *FAULTS[middle:], SOUND[3]]
     store, executor = RunStore(tmp_path_factory.mktemp("faulty")), LocalExecutor(2, misbehave)
     found = carry_out([make_run(fault) for fault in words], store, executor)
-    pids = [lane.process.pid for lane in executor.lanes]
+    pids = [worker.process.pid for worker in executor.processes]
     executor.close()
     assert not any(os.path.exists(f"/proc/{pid}") for pid in pids), "a worker outlived its executor"
     return store, {failure.run.key: failure for failure in found}
@@ -109,7 +113,7 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunStore, dict[str
 def test_the_run_has_failed_with_an_error_that_is_named(faulty: Any, fault: str) -> None:
     store, found = faulty
     run = make_run(fault)
-    assert store.status(run) == FAILED
+    assert store.look(run).status == FAILED
     assert found[run.key].error.startswith(fault)
     assert store.look(run).error == found[run.key].error
 
@@ -117,7 +121,7 @@ def test_the_run_has_failed_with_an_error_that_is_named(faulty: Any, fault: str)
 def test_every_other_run_is_intact(faulty: Any) -> None:
     store, found = faulty
     runs = [make_run(word) for word in SOUND]
-    assert [store.status(run) for run in runs] == [DONE] * len(runs)
+    assert [store.look(run).status for run in runs] == [DONE] * len(runs)
     assert len(found) == len(FAULTS)
 
 
@@ -140,4 +144,4 @@ def test_an_attempt_gives_plain_data_whatever_happens() -> None:
 def test_an_error_that_quotes_half_the_memory_is_cut_short() -> None:
     words = describe(ValueError("x" * 1_000_000))
     assert words.startswith("ValueError: xxx")
-    assert len(words) < MAX_WORDS + 30
+    assert len(words) < LONGEST_MESSAGE + 30

@@ -5,15 +5,16 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lapwing.errors import LapwingError
+from numpy.typing import ArrayLike
+
+from lapwing_paper.seed_statistics import mean_and_std
 
 MISSING = "–"
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _NUMERIC = re.compile(r"[<>+-]? ?\d[\d.,]*(e[+-]?\d+)? ?%?( ?[(\[][^()\[\]]*[)\]])?")
 _MINUS = re.compile(r"(?<![\w.)\]}-])-(?=\.?\d)")
 
-# What LaTeX would read as a command or, in its oldest font encoding, print as another character.
+# Characters that LaTeX reads as a command or, in its oldest font encoding, prints as another character.
 _LATEX = {
     "\\": r"\textbackslash{}",
     "{": r"\{",
@@ -45,27 +46,22 @@ _LATEX = {
 }
 
 
-@dataclass(frozen=True)
-class Cell:
-    """The plain text of one cell, and whether it stands out."""
-
-    text: str
-    bold: bool = False
+class Bold(str):
+    """The text of a cell that is emphasised."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of results, whatever it is written as.
+    """A table of results, written as Markdown, LaTeX, terminal rows or JSON.
 
     Attributes:
         name: stem of its files and its LaTeX label, as ``table-1``.
         title: one sentence; the caption in LaTeX.
-        columns: heads, all different.
-        rows: as many cells each as there are columns.
-        notes: sentences that stand under it, such as the command that made it.
+        records: one dictionary per row, from the column's head to the cell's text; all with the same keys.
+        notes: sentences below the table, such as the command that made it.
 
     Example:
-        >>> table = Table("cosines", "Cosine similarity", ("world", "ALLO"), (("GridRoom-1", Cell("0.9912", True)),))
+        >>> table = Table("cosines", "Cosine similarity", [{"world": "GridRoom-1", "ALLO": Bold("0.9912")}])
         >>> print(table.markdown())
         **Cosine similarity**
         <BLANKLINE>
@@ -77,27 +73,22 @@ class Table:
 
     name: str
     title: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell | str, ...], ...]
+    records: list[dict[str, str]]
     notes: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        """Refuse what could not be written in every form."""
-        if not _NAME.fullmatch(self.name):
-            raise LapwingError(
-                f"a table's name is a file's stem of letters, digits, dots, dashes and underscores, got {self.name!r}"
-            )
-        if not self.columns or len(set(self.columns)) < len(self.columns):
-            raise LapwingError(f"table {self.name}: needs columns with different heads, got {list(self.columns)}")
-        for number, row in enumerate(self.rows):
-            if len(row) != len(self.columns):
-                raise LapwingError(
-                    f"table {self.name}, row {number}: {len(row)} cell(s) for {len(self.columns)} column(s)"
-                )
+    @property
+    def columns(self) -> list[str]:
+        """The heads of the columns."""
+        return list(self.records[0]) if self.records else ["no finished run"]
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The cells, row by row."""
+        return [list(record.values()) for record in self.records]
 
     def markdown(self) -> str:
-        """A GitHub table under its title, notes as a list below; columns of numbers are set to the right."""
-        rules = ["---:" if self._is_numeric(number) else "---" for number in range(len(self.columns))]
+        """A GitHub table under its title, notes as a list below; columns of numbers are aligned to the right."""
+        rules = ["---:" if self._is_numeric(head) else "---" for head in self.columns]
         lines = [f"**{markdown_text(self.title)}**", ""]
         lines += [_markdown_row([markdown_text(head) for head in self.columns]), _markdown_row(rules)]
         lines += [_markdown_row([_written(cell, markdown_text, "**{}**") for cell in row]) for row in self.rows]
@@ -115,27 +106,17 @@ class Table:
         lines += [_latex_row([_written(cell, _latex_text, r"\textbf{{{}}}") for cell in row]) for row in self.rows]
         lines += [r"\bottomrule", r"\end{tabular}"]
         if self.notes:
-            lines += [r"\par\smallskip", "{\\footnotesize"]
-            lines += [rf"{_latex_text(note)}\par" for note in self.notes]
-            lines += ["}"]
+            lines += [r"\par\smallskip", "{\\footnotesize", *(rf"{_latex_text(note)}\par" for note in self.notes), "}"]
         lines += [rf"\caption{{{_latex_text(self.title)}}}", rf"\label{{tab:{self.name}}}", r"\end{table}"]
         return "\n".join(lines) + "\n"
 
-    def text_rows(self) -> list[list[str]]:
-        """Plain text, row by row, for :func:`lapwing.cli.terminal.print_table`."""
-        return [[_as_cell(cell).text for cell in row] for row in self.rows]
-
-    def records(self) -> list[dict[str, str]]:
-        """One dictionary per row, from the column's head to the cell's text, for JSON."""
-        return [dict(zip(self.columns, row, strict=True)) for row in self.text_rows()]
-
-    def _is_numeric(self, column: int) -> bool:
-        texts = {row[column] for row in self.text_rows()} - {"", MISSING}
+    def _is_numeric(self, head: str) -> bool:
+        texts = {str(record[head]) for record in self.records} - {"", MISSING}
         return bool(texts) and all(_NUMERIC.fullmatch(text) for text in texts)
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A number with this many decimals, a dash where there is none.
+    """A number with this many decimals, a dash for None and NaN.
 
     Example:
         >>> number(0.99891), number(-0.00001), number(float("nan")), number(None)
@@ -144,15 +125,22 @@ def number(value: float | None, digits: int = 4) -> str:
     return MISSING if value is None or math.isnan(value) else f"{value:z.{digits}f}"
 
 
-def mean_std_cell(mean: float | None, std: float | None, bold: bool = False, digits: int = 4) -> Cell:
-    """A mean with its standard deviation in brackets, without it where there is none.
+def mean_std(mean: float | None, std: float | None, bold: bool = False) -> str:
+    """A mean with its standard deviation in brackets, without it if there is none.
 
     Example:
-        >>> mean_std_cell(0.99891, 0.00062).text, mean_std_cell(0.99891, float("nan")).text
+        >>> mean_std(0.99891, 0.00062), mean_std(0.99891, float("nan"))
         ('0.9989 (0.0006)', '0.9989')
     """
-    centre, spread = number(mean, digits), number(std, digits)
-    return Cell(centre if MISSING in (centre, spread) else f"{centre} ({spread})", bold and centre != MISSING)
+    centre, spread = number(mean), number(std)
+    text = centre if MISSING in (centre, spread) else f"{centre} ({spread})"
+    return Bold(text) if bold and centre != MISSING else text
+
+
+def sample_cell(values: ArrayLike, bold: bool = False) -> str:
+    """Mean and standard deviation of a sample, see :func:`mean_std`."""
+    found = mean_and_std(values)
+    return mean_std(found.mean, found.std, bold)
 
 
 def p_value(value: float | None) -> str:
@@ -167,24 +155,19 @@ def p_value(value: float | None) -> str:
     return number(value, 3)
 
 
-def percent(value: float | None, digits: int = 1) -> str:
-    """A share as a percentage.
+def percent(value: float) -> str:
+    """A share as a percentage, a dash for NaN.
 
     Example:
-        >>> percent(0.1234), percent(None)
-        ('12.3%', '–')
+        >>> percent(0.12345), percent(float("nan"))
+        ('12.35%', '–')
     """
-    return MISSING if value is None or math.isnan(value) else f"{value:z.{digits}%}"
+    return MISSING if math.isnan(value) else f"{value:z.2%}"
 
 
-def _as_cell(cell: Cell | str) -> Cell:
-    return Cell(cell) if isinstance(cell, str) else cell
-
-
-def _written(cell: Cell | str, escape: Callable[[str], str], emphasis: str) -> str:
-    cell = _as_cell(cell)
-    text = escape(cell.text)
-    return emphasis.format(text) if cell.bold and text else text
+def _written(cell: str, escape: Callable[[str], str], emphasis: str) -> str:
+    text = escape(cell)
+    return emphasis.format(text) if isinstance(cell, Bold) and text else text
 
 
 def _markdown_row(cells: list[str]) -> str:

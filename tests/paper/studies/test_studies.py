@@ -15,14 +15,9 @@ from lapwing.environments.registry import LAYOUTS_VARIABLE
 from lapwing.errors import LapwingError
 from lapwing.solving import solve
 from lapwing.training.config import make_config
-from lapwing_paper.engine.artefact import Plan, make_plan
-from lapwing_paper.engine.places import TWELVE_WORLDS
-from lapwing_paper.engine.runs import Finished, Outcome, Results, Run
-from lapwing_paper.engine.tables import Cell, Table
-from lapwing_paper.engine.tasks import perform
 from lapwing_paper.extrema import local_extrema
-from lapwing_paper.figures import picture_figure
-from lapwing_paper.published import BEST_AT_FIFTY, published_cosines, published_eigenvalues
+from lapwing_paper.published_numbers import BEST_AT_FIFTY, published_cosines, published_eigenvalues
+from lapwing_paper.run_store import Finished, Outcome, Results, StudyRun
 from lapwing_paper.studies import (
     ablation,
     eigenvalue_bias,
@@ -32,17 +27,21 @@ from lapwing_paper.studies import (
     permutations,
     rotations,
 )
-from lapwing_paper.studies.catalogue import ARTEFACTS, find_artefact, overview
+from lapwing_paper.studies.catalogue import STUDIES, find_study, overview
 from lapwing_paper.studies.comparison_pixels import ALLO_PIXELS
 from lapwing_paper.studies.methods import ALLO_DEFAULT, ALLO_PAPER, GGDO_PAPER
+from lapwing_paper.study import Plan, make_plan
+from lapwing_paper.study_worlds import TWELVE_WORLDS
+from lapwing_paper.tables import Bold, Table
+from lapwing_paper.tasks import perform
 
 # Two of the paper's own worlds, and one that ours stands for.
 WORLDS = ("GridMaze-7", "GridRoomSym-4", "GridRoom-16")
 LABELS = ("GridMaze-7", "GridRoomSym-4", "Rooms-16")
 
-Change = Callable[[Run, dict[str, Any]], None]
+Change = Callable[[StudyRun, dict[str, Any]], None]
 Values = NDArray[np.float64]
-every_artefact = pytest.mark.parametrize("name", ARTEFACTS)
+every_study = pytest.mark.parametrize("name", STUDIES)
 
 # Which number each table of final numbers holds.
 FINAL = {
@@ -62,7 +61,7 @@ def no_layouts_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 # --- made-up results -----------------------------------------------------------------------------------------------
 
 
-def fabricate(run: Run) -> Outcome:
+def fabricate(run: StudyRun) -> Outcome:
     """What a run might have given: of the right form, different for every run, and always the same for one."""
     rng = np.random.default_rng(int(run.key[-12:], 16))
     if run.task == "theory":
@@ -90,9 +89,9 @@ def fabricate(run: Run) -> Outcome:
     if run.settings["transitions"]:
         numbers |= {f"counting_{name}": value for name, value in similarities(rng, dim).items()}
         numbers["counting_eigenvalues"] = (true * rng.uniform(0.99, 1.01, dim)).tolist()
-    assert run.place is not None
-    components = rng.normal(size=(run.place.world.num_states, dim)).astype(np.float32)
-    return Outcome(numbers, made_up_history(rng, options), {"components": components})
+    assert run.world is not None
+    components = rng.normal(size=(run.world.world.num_states, dim)).astype(np.float32)
+    return Outcome(numbers, made_up_history(rng, options), components)
 
 
 def similarities(rng: np.random.Generator, dim: int) -> dict[str, Any]:
@@ -125,13 +124,15 @@ def made_up_claim(name: str, held: bool, deviation: float) -> dict[str, Any]:
 
 
 def small_plan(name: str, seeds: int = 3, worlds: tuple[str, ...] = WORLDS, **options: Any) -> Plan:
-    spec = ARTEFACTS[name].spec
+    spec = STUDIES[name]
     return make_plan(spec, seeds=seeds, worlds=worlds if spec.worlds else None, **options)
 
 
-def results_of(plan: Plan, keep: Callable[[Run], bool] = lambda run: True, change: Change | None = None) -> Results:
+def results_of(
+    plan: Plan, keep: Callable[[StudyRun], bool] = lambda run: True, change: Change | None = None
+) -> Results:
     finished = []
-    for run in ARTEFACTS[plan.spec.name].runs(plan):
+    for run in plan.runs():
         if keep(run):
             outcome = fabricate(run)
             if change is not None:
@@ -141,7 +142,7 @@ def results_of(plan: Plan, keep: Callable[[Run], bool] = lambda run: True, chang
 
 
 def tables_of(plan: Plan, results: Results) -> dict[str, Table]:
-    tables = ARTEFACTS[plan.spec.name].table(plan, results)
+    tables = plan.study.tables(plan, results)
     found = {table.name: table for table in tables}
     assert len(found) == len(tables) > 0
     return found
@@ -149,7 +150,7 @@ def tables_of(plan: Plan, results: Results) -> dict[str, Table]:
 
 def column(table: Table, head: str) -> dict[str, str]:
     """Cells of a column by the first cell of their row."""
-    return {record[table.columns[0]]: record[head] for record in table.records()}
+    return {record[table.columns[0]]: record[head] for record in table.records}
 
 
 def samples(results: Results, name: str, world: str, method: str) -> Values:
@@ -167,8 +168,7 @@ def mean_std(values: Values) -> str:
 
 
 def bold(table: Table, row: int, head: str) -> bool:
-    cell = table.rows[row][table.columns.index(head)]
-    return isinstance(cell, Cell) and cell.bold
+    return isinstance(table.records[row][head], Bold)
 
 
 def check_readable(tables: dict[str, Table]) -> None:
@@ -176,7 +176,7 @@ def check_readable(tables: dict[str, Table]) -> None:
     for table in tables.values():
         assert table.markdown().count("\n| ") == len(table.rows) + 2
         assert table.latex().count("\\\\\n") == len(table.rows) + 1
-        for row in table.text_rows():
+        for row in table.rows:
             for text in row:
                 assert not re.search(r"\b(nan|inf)\b", text), (table.name, row)
 
@@ -185,27 +185,27 @@ def check_readable(tables: dict[str, Table]) -> None:
     ("name", "method"), [("comparison-xy", ALLO_DEFAULT), ("comparison-xy", GGDO_PAPER), ("horizons", "exact, 0.9")]
 )
 def test_made_up_results_have_the_form_of_real_ones(name: str, method: str) -> None:
-    run = next(run for run in ARTEFACTS[name].runs(small_plan(name)) if run.method == method)
+    run = next(run for run in small_plan(name).runs() if run.method == method)
     options = {**run.settings["options"], "dim": 3, "steps": 2, "log_every": 1, "spare": 0}
     transitions = min(run.settings["transitions"], 500)
-    small = Run(method, run.place, 0, {**run.settings, "transitions": transitions, "options": options})
-    real, fake = perform(small.order()), fabricate(small)
+    small = StudyRun(method, run.world, 0, {**run.settings, "transitions": transitions, "options": options})
+    real, fake = perform(small.specification()), fabricate(small)
     assert set(fake.numbers) == set(real.numbers)
     for key, value in real.numbers.items():
         assert type(fake.numbers[key]) is type(value), key
         assert np.shape(value) == np.shape(fake.numbers[key])
     assert [row["step"] for row in fake.history] == [row["step"] for row in real.history]
     assert all(set(a) <= set(b) for a, b in zip(fake.history, real.history, strict=True))
-    assert fake.arrays["components"].shape == real.arrays["components"].shape
+    assert fake.components.shape == real.components.shape
 
 
 # --- specs and runs ------------------------------------------------------------------------------------------------
 
 
-@every_artefact
-def test_every_artefact_says_what_it_is(name: str) -> None:
-    spec = ARTEFACTS[name].spec
-    assert find_artefact(name) is ARTEFACTS[name]
+@every_study
+def test_every_study_says_what_it_is(name: str) -> None:
+    spec = STUDIES[name]
+    assert find_study(name) is STUDIES[name]
     assert spec.name == name
     assert spec.title
     assert spec.deviations
@@ -214,34 +214,34 @@ def test_every_artefact_says_what_it_is(name: str) -> None:
 
 def test_an_unknown_artefact_is_an_error_that_offers_the_nearest() -> None:
     with pytest.raises(LapwingError, match="did you mean comparison-xy"):
-        find_artefact("comparison_xy")
+        find_study("comparison_xy")
 
 
 def test_the_overview_has_the_commands_and_deviations_of_all() -> None:
     text = overview()
-    for name, artefact in ARTEFACTS.items():
+    for name, artefact in STUDIES.items():
         assert f"lapwing reproduce {name} --quick" in text
         assert f"lapwing reproduce {name} --full" in text
-        assert all(deviation in text for deviation in artefact.spec.deviations)
+        assert all(deviation in text for deviation in artefact.deviations)
 
 
-@every_artefact
+@every_study
 @pytest.mark.parametrize("full", [False, True], ids=["quick", "full"])
 def test_runs_are_all_different_and_cover_every_world_and_seed(name: str, full: bool) -> None:
-    plan = make_plan(ARTEFACTS[name].spec, full=full, seeds=2)
-    runs = ARTEFACTS[name].runs(plan)
+    plan = make_plan(STUDIES[name], full=full, seeds=2)
+    runs = plan.runs()
     assert runs
     assert len({(run.method, run.world_label, run.seed) for run in runs}) == len(runs)
     assert len({run.key for run in runs}) == len(runs)
     assert {run.seed for run in runs} == {0, 1}
-    assert {run.world_label for run in runs} == ({place.label for place in plan.places} or {"-"})
+    assert {run.world_label for run in runs} == ({world.label for world in plan.worlds} or {"-"})
 
 
-@every_artefact
+@every_study
 @pytest.mark.parametrize("options", [{}, {"full": True}, {"steps": 1}, {"steps": 7}], ids=str)
 def test_the_settings_of_every_run_are_understood(name: str, options: dict[str, Any]) -> None:
     plan = small_plan(name, seeds=1, **options)
-    for run in ARTEFACTS[name].runs(plan):
+    for run in plan.runs():
         if run.task == "learn":
             config = make_config(run.settings["preset"], **run.settings["options"])
             assert config.steps >= 1
@@ -249,13 +249,13 @@ def test_the_settings_of_every_run_are_understood(name: str, options: dict[str, 
             assert set(run.settings) == {"size", "dim"}
 
 
-@every_artefact
+@every_study
 def test_the_quick_version_is_smaller_and_says_in_what(name: str) -> None:
-    spec = ARTEFACTS[name].spec
+    spec = STUDIES[name]
     quick, full = make_plan(spec), make_plan(spec, full=True)
     assert (quick.scale, full.scale) == (spec.quick, spec.full)
     assert spec.quick.seeds < spec.full.seeds or spec.quick.steps < spec.full.steps
-    assert len(ARTEFACTS[name].runs(quick)) <= len(ARTEFACTS[name].runs(full))
+    assert len(quick.runs()) <= len(full.runs())
     assert "quick" in quick.title
     for word, one, whole in (
         ("seed", spec.quick.seeds, spec.full.seeds),
@@ -267,27 +267,26 @@ def test_the_quick_version_is_smaller_and_says_in_what(name: str) -> None:
     assert "quick" not in full.title
 
 
-@every_artefact
+@every_study
 def test_a_version_that_makes_other_runs_than_the_full_one_never_has_its_title(name: str) -> None:
-    spec = ARTEFACTS[name].spec
+    spec = STUDIES[name]
     quick, full = (make_plan(spec, full=full, seeds=spec.full.seeds, steps=spec.full.steps) for full in (False, True))
-    keys = [{run.key for run in ARTEFACTS[name].runs(plan)} for plan in (quick, full)]
+    keys = [{run.key for run in plan.runs()} for plan in (quick, full)]
     assert keys[0] == keys[1] or quick.title != full.title
 
 
 def test_what_the_user_asks_for_takes_the_place_of_the_spec() -> None:
-    plan = make_plan(ARTEFACTS["robust-allo"].spec, full=True, seeds=1, steps=7, worlds=("GridMaze-9",))
-    assert (plan.scale.seeds, plan.scale.steps, [place.label for place in plan.places]) == (1, 7, ["GridMaze-9"])
+    plan = make_plan(STUDIES["robust-allo"], full=True, seeds=1, steps=7, worlds=("GridMaze-9",))
+    assert (plan.scale.seeds, plan.scale.steps, [world.label for world in plan.worlds]) == (1, 7, ["GridMaze-9"])
     assert "1 seed of 60, 7 steps of 50,000" in plan.title
-    runs = ARTEFACTS["robust-allo"].runs(plan)
+    runs = plan.runs()
     assert {run.settings["options"]["steps"] for run in runs} == {7}
 
 
 def test_eigenvalues_are_read_from_the_runs_of_the_comparison() -> None:
     for options in ({}, {"full": True, "seeds": 1}):
         keys = [
-            [run.key for run in ARTEFACTS[name].runs(make_plan(ARTEFACTS[name].spec, **options))]
-            for name in ("comparison-xy", "eigenvalues")
+            [run.key for run in make_plan(STUDIES[name], **options).runs()] for name in ("comparison-xy", "eigenvalues")
         ]
         assert keys[0] == keys[1]
 
@@ -295,29 +294,29 @@ def test_eigenvalues_are_read_from_the_runs_of_the_comparison() -> None:
 # --- every table and picture ---------------------------------------------------------------------------------------
 
 
-@every_artefact
+@every_study
 def test_tables_have_every_world_and_can_be_written_in_every_form(name: str) -> None:
     plan = small_plan(name)
     tables = tables_of(plan, results_of(plan))
     check_readable(tables)
-    if plan.places:
+    if plan.worlds:
         first = next(iter(tables.values()))
-        down = list(dict.fromkeys(row[0] for row in first.text_rows() if row[0] in LABELS))
+        down = list(dict.fromkeys(row[0] for row in first.rows if row[0] in LABELS))
         across = [head for head in first.columns if head in LABELS]
         assert tuple(down or across) == LABELS
         assert not (down and across)
     assert any("quick" in table.title for table in tables.values())
 
 
-@every_artefact
+@every_study
 def test_pictures_are_drawn_whole_and_say_that_they_are_quick(name: str) -> None:
     plan = small_plan(name)
-    pictures = ARTEFACTS[name].pictures(plan, results_of(plan))
+    pictures = STUDIES[name].figures(plan, results_of(plan))
     assert len({picture.name for picture in pictures}) == len(pictures)
     for picture in pictures:
         assert re.fullmatch(r"[a-z0-9-]+", picture.name)
         assert plan.title in picture.title
-        figure = picture_figure(picture)
+        figure = picture.draw()
         figure.draw_without_rendering()
         shown = [ax for ax in figure.axes if ax.get_visible()]
         assert len(shown) == len(picture.panels) > 0
@@ -326,10 +325,10 @@ def test_pictures_are_drawn_whole_and_say_that_they_are_quick(name: str) -> None
             assert all(label in titles for label in LABELS)
 
 
-def partial_studies(runs: list[Run]) -> dict[str, Callable[[Run], bool]]:
+def partial_studies(runs: list[StudyRun]) -> dict[str, Callable[[StudyRun], bool]]:
     """Studies with a world, a method, both or nearly everything missing."""
     worlds, methods = (sorted({getattr(run, name) for run in runs}) for name in ("world_label", "method"))
-    kept: dict[str, Callable[[Run], bool]] = {"one run": lambda run: run.key == runs[0].key}
+    kept: dict[str, Callable[[StudyRun], bool]] = {"one run": lambda run: run.key == runs[0].key}
     for world in worlds:
         kept[f"without {world}"] = lambda run, world=world: run.world_label != world
         kept[f"only {world}"] = lambda run, world=world: run.world_label == world
@@ -342,7 +341,7 @@ def partial_studies(runs: list[Run]) -> dict[str, Callable[[Run], bool]]:
     return kept
 
 
-@every_artefact
+@every_study
 def test_a_study_with_gaps_still_gives_tables_and_pictures(name: str) -> None:
     # Counting the extrema of a larger world over and over takes long.
     plan = small_plan(name, seeds=2, worlds=WORLDS[:2] if name == "rotations" else WORLDS)
@@ -355,15 +354,15 @@ def test_a_study_with_gaps_still_gives_tables_and_pictures(name: str) -> None:
             continue
         try:
             check_readable(tables_of(plan, results))
-            for picture in ARTEFACTS[name].pictures(plan, results):
+            for picture in STUDIES[name].figures(plan, results):
                 if words in drawn:
-                    picture_figure(picture)
+                    picture.draw()
         except Exception as error:
             broken.append(f"{words}: {type(error).__name__}: {error}")
     assert not broken, "\n".join(broken)
 
 
-@every_artefact
+@every_study
 @pytest.mark.parametrize("seeds", [(0,), (0, 1)], ids=["one seed", "all seeds"])
 def test_runs_that_collapsed_leave_no_gap_that_breaks_a_page(name: str, seeds: tuple[int, ...]) -> None:
     plan = small_plan(name, seeds=2, worlds=WORLDS[:2])
@@ -381,7 +380,7 @@ def test_runs_that_collapsed_leave_no_gap_that_breaks_a_page(name: str, seeds: t
         )
         try:
             check_readable(tables_of(plan, results))
-            ARTEFACTS[name].pictures(plan, results)
+            STUDIES[name].figures(plan, results)
         except Exception as error:
             broken.append(f"{method}: {type(error).__name__}: {error}")
     assert not broken, "\n".join(broken)
@@ -394,8 +393,8 @@ def test_a_report_of_a_network_that_had_collapsed_for_a_while_breaks_no_curve() 
     results.finished[0].outcome.history[0]["cosine"] = float("nan")
     del results.finished[1].outcome.history[1]["cosine"]
     check_readable(tables_of(plan, results))
-    (picture,) = ARTEFACTS["pixels-centred"].pictures(plan, results)
-    picture_figure(picture)
+    (picture,) = STUDIES["pixels-centred"].figures(plan, results)
+    picture.draw()
     assert all(len(panel.lines) == 2 for panel in picture.panels)
 
 
@@ -421,16 +420,16 @@ def test_final_numbers_say_how_many_runs_collapsed(name: str) -> None:
     assert column(found, "GridMaze-9")[method] == "collapsed"
 
 
-@every_artefact
+@every_study
 def test_one_seed_is_enough(name: str) -> None:
     plan = small_plan(name, seeds=1, worlds=WORLDS[:2])
     results = results_of(plan)
     tables = tables_of(plan, results)
     check_readable(tables)
-    for picture in ARTEFACTS[name].pictures(plan, results):
-        picture_figure(picture)
+    for picture in STUDIES[name].figures(plan, results):
+        picture.draw()
     if name == "comparison-xy":
-        record = tables["table-1"].records()[0]
+        record = tables["table-1"].records[0]
         assert record["ALLO"] == f"{samples(results, 'cosine', LABELS[0], ALLO_PAPER)[0]:.4f}"
         assert record["t-statistic"] == record["p-value"] == record["Holm p"] == "–"
 
@@ -463,11 +462,11 @@ def test_published_numbers_stand_only_beside_the_papers_own_worlds(name: str, tm
 
 
 def test_no_table_names_a_stand_in_by_the_papers_name() -> None:
-    for name in ARTEFACTS:
+    for name in STUDIES:
         plan = small_plan(name, seeds=1)
         for table in tables_of(plan, results_of(plan)).values():
             if table.name != "explained":  # from the paper's printed numbers alone
-                assert "GridRoom-16" not in {*table.columns, *(text for row in table.text_rows() for text in row)}
+                assert "GridRoom-16" not in {*table.columns, *(text for row in table.rows for text in row)}
 
 
 # --- each one's numbers in the right cells -------------------------------------------------------------------------
@@ -489,7 +488,7 @@ def as_p(value: float) -> str:
     return "<0.001" if value < 0.0005 else f"{value:.3f}"
 
 
-def clear_differences(run: Run, numbers: dict[str, Any]) -> None:
+def clear_differences(run: StudyRun, numbers: dict[str, Any]) -> None:
     """ALLO much better in the first world, about the same in the second, much worse in the third."""
     better = {"GridMaze-7": 0.4, "GridRoomSym-4": 0.0, "Rooms-16": -0.4}[run.world_label]
     noise = 0.01 * ((7 * run.seed + len(run.method)) % 5)
@@ -506,13 +505,13 @@ def test_the_comparison_is_the_papers_table_with_its_test(name: str, table: str,
     pairs = [[samples(results, "cosine", world, method) for method in (ALLO_PAPER, GGDO_PAPER)] for world in LABELS]
     tests = [stats.ttest_ind(*pair, equal_var=False, alternative="greater") for pair in pairs]
     adjusted = holm_of_three([test.pvalue for test in tests])
-    for row, (record, pair, test) in enumerate(zip(found.records(), pairs, tests, strict=True)):
+    for row, (record, pair, test) in enumerate(zip(found.records, pairs, tests, strict=True)):
         assert (record["ALLO"], record["GGDO"]) == (mean_std(pair[0]), mean_std(pair[1]))
         assert record["t-statistic"] == f"{test.statistic:.3f}"
         assert (record["p-value"], record["Holm p"]) == (as_p(test.pvalue), as_p(adjusted[row]))
     assert [bold(found, row, "ALLO") for row in range(3)] == [True, False, False]
     published = published_cosines(observation)["GridMaze-7"]
-    record = found.records()[0]
+    record = found.records[0]
     assert record["ALLO, published"] == f"{published.allo_mean:.4f} ({published.allo_std:.4f})"
     assert record["GGDO, published"] == f"{published.ggdo_mean:.4f} ({published.ggdo_std:.4f})"
     assert record["t, published"] == f"{published.t_statistic:.3f}"
@@ -524,20 +523,20 @@ def test_our_preset_stands_beside_counting_and_the_paper(name: str, ours: str) -
     results = results_of(plan)
     found = tables_of(plan, results)["beside-the-paper"]
     published = published_cosines("xy" if name == "comparison-xy" else "pixels")
-    for record, place in zip(found.records(), plan.places, strict=True):
-        own, paper = (samples(results, key, place.label, ours) for key in ("subspace_cosine", "cosine"))
+    for record, world in zip(found.records, plan.worlds, strict=True):
+        own, paper = (samples(results, key, world.label, ours) for key in ("subspace_cosine", "cosine"))
         assert record[f"{ours}, eigenspaces"] == mean_std(own)
         assert record["the paper's metric"] == mean_std(paper)
         assert record["worst seed"] == f"{own.min():.4f}"
         low, high = map(float, record["95 % bootstrap"].split(" to "))
         assert own.min() - 1e-4 <= low <= own.mean() <= high <= own.max() + 1e-4
-        counted = samples(results, "counting_subspace_cosine", place.label, ours)
+        counted = samples(results, "counting_subspace_cosine", world.label, ours)
         assert record["counting, eigenspaces"] == f"{counted.mean():.4f}"
-        counted = samples(results, "counting_cosine", place.label, ours)
+        counted = samples(results, "counting_cosine", world.label, ours)
         assert record["counting, the paper's metric"] == f"{counted.mean():.4f}"
-        assert record["seconds"] == f"{samples(results, 'seconds', place.label, ours).mean():.0f}"
-        if place.is_the_papers:
-            theirs = published[place.paper_name].allo_mean
+        assert record["seconds"] == f"{samples(results, 'seconds', world.label, ours).mean():.0f}"
+        if world.is_the_papers:
+            theirs = published[world.paper_name].allo_mean
             assert record["ALLO, published"] == f"{theirs:.4f}"
             assert record["eigenspaces - published"] == f"{own.mean() - theirs:+.4f}"
             assert record["the paper's metric - published"] == f"{paper.mean() - theirs:+.4f}"
@@ -550,7 +549,7 @@ def test_aggregates_are_means_and_medians_of_worlds() -> None:
     results = results_of(plan)
     found = tables_of(plan, results)["aggregates"]
     assert len(found.rows) == 6
-    for record in found.records():
+    for record in found.records:
         name = "cosine" if record["similarity"] == "the paper's metric" else "subspace_cosine"
         by_world = [samples(results, name, world, record["method"]) for world in LABELS]
         means = [values.mean() for values in by_world]
@@ -563,7 +562,7 @@ def test_aggregates_are_means_and_medians_of_worlds() -> None:
 def test_the_differences_in_the_comparisons_figures_are_those_of_the_samples() -> None:
     plan = small_plan("comparison-xy", seeds=5)
     results = results_of(plan, change=clear_differences)
-    over_worlds, by_component = ARTEFACTS["comparison-xy"].pictures(plan, results)
+    over_worlds, by_component = STUDIES["comparison-xy"].figures(plan, results)
     (bars,) = over_worlds.panels
     for i, world in enumerate(LABELS):
         one, two = (samples(results, "cosine", world, method) for method in (ALLO_PAPER, GGDO_PAPER))
@@ -580,12 +579,12 @@ def test_final_numbers_stand_by_method_and_world_with_the_best_in_bold(name: str
     plan = small_plan(name)
     results = results_of(plan)
     (found,) = tables_of(plan, results).values()
-    methods = {run.method for run in ARTEFACTS[name].runs(plan)}
-    assert {record["method"] for record in found.records()} == methods
+    methods = {run.method for run in plan.runs()}
+    assert {record["method"] for record in found.records} == methods
     assert len(found.rows) == len(methods)
     for world in LABELS:
         means = []
-        for record in found.records():
+        for record in found.records:
             values = samples(results, FINAL[name], world, record["method"])
             assert record[world] == mean_std(values)
             means.append(values.mean())
@@ -595,8 +594,7 @@ def test_final_numbers_stand_by_method_and_world_with_the_best_in_bold(name: str
 @pytest.mark.parametrize("name", ["brittle-ggdo", "robust-allo"])
 def test_sweeps_have_all_of_the_papers_coefficients_only_in_full(name: str) -> None:
     quick, full = (
-        {run.method for run in ARTEFACTS[name].runs(make_plan(ARTEFACTS[name].spec, full=full, seeds=1))}
-        for full in (False, True)
+        {run.method for run in make_plan(STUDIES[name], full=full, seeds=1).runs()} for full in (False, True)
     )
     assert quick < full
     assert len(full) == 11
@@ -606,7 +604,7 @@ def test_sweeps_have_all_of_the_papers_coefficients_only_in_full(name: str) -> N
 def test_curves_are_means_over_seeds_with_the_best_one_highlighted(name: str) -> None:
     plan = small_plan(name, seeds=6)
     results = results_of(plan)
-    (picture,) = ARTEFACTS[name].pictures(plan, results)
+    (picture,) = STUDIES[name].figures(plan, results)
     key = "cosine" if name == "pixels-centred" else "paper_cosine"
     for panel, world in zip(picture.panels, LABELS, strict=True):
         for line in panel.lines:
@@ -625,7 +623,7 @@ def test_curves_are_means_over_seeds_with_the_best_one_highlighted(name: str) ->
 def test_the_ablation_has_the_same_four_lines_at_every_rate() -> None:
     plan = small_plan("ablation")
     results = results_of(plan)
-    (picture,) = ARTEFACTS["ablation"].pictures(plan, results)
+    (picture,) = STUDIES["ablation"].figures(plan, results)
     assert len(picture.panels) == len(LABELS) * len(ablation.QUICK_RATES)
     names = [ablation.ALLO, ablation.NO_DUALS, ablation.GROWING, ablation.GGDO]
     for panel in picture.panels:
@@ -639,7 +637,7 @@ def test_the_ablation_has_the_same_four_lines_at_every_rate() -> None:
 
 
 def test_the_ablation_takes_away_what_its_names_say() -> None:
-    for run in ARTEFACTS["ablation"].runs(small_plan("ablation", seeds=1, full=True)):
+    for run in small_plan("ablation", seeds=1, full=True).runs():
         options = run.settings["options"]
         assert (options["barrier_rate"] == 0.0) == (run.method == "GGDO" or run.method.endswith("rate 0"))
         assert options.get("duals", True) == ("without duals" not in run.method)
@@ -648,7 +646,7 @@ def test_the_ablation_takes_away_what_its_names_say() -> None:
 
 def test_fair_ggdo_differs_in_the_objective_and_the_refinement_alone() -> None:
     own = ("objective", "barrier", "barrier_rate", "refine")
-    runs = ARTEFACTS["fair-ggdo"].runs(make_plan(fair_ggdo.SPEC, full=True, seeds=1, worlds=("GridMaze-7",)))
+    runs = make_plan(fair_ggdo.STUDY, full=True, seeds=1, worlds=("GridMaze-7",)).runs()
     rest = [{key: value for key, value in run.settings["options"].items() if key not in own} for run in runs]
     assert all(options == rest[0] for options in rest)
     for run in runs:
@@ -664,7 +662,7 @@ def errors_of(estimates: Values, truth: Values) -> Values:
     )
 
 
-def energy_with_gaps_cut(mu: Values, discount: float = 0.9, length: int = 50) -> Values:
+def energy_with_lags_cut(mu: Values, discount: float = 0.9, length: int = 50) -> Values:
     """``1 - E[mu^k]``: 1 to 50 steps are left equally often, and the gap is geometric up to that."""
     total = np.zeros_like(mu)
     for left in range(1, length + 1):
@@ -678,13 +676,13 @@ def test_eigenvalue_errors_are_those_of_each_reading() -> None:
     plan = small_plan("eigenvalues", seeds=4)
     results = results_of(plan)
     found = tables_of(plan, results)["figure-4b"]
-    *rows, mean = found.records()
+    *rows, mean = found.records
     assert mean["Env"] == "mean"
     default, p_values = [], []
     for record, world in zip(rows, LABELS, strict=True):
         truth = samples(results, "true_eigenvalues", world, ALLO_DEFAULT)[0]
         norms = samples(results, "squared_norms", world, GGDO_PAPER)
-        carlo = energy_with_gaps_cut(samples(results, "mu", world, GGDO_PAPER)) * norms
+        carlo = energy_with_lags_cut(samples(results, "mu", world, GGDO_PAPER)) * norms
         duals = errors_of(samples(results, "dual", world, ALLO_PAPER), truth)
         energies = errors_of(carlo, truth)
         default.append(errors_of(samples(results, "eigenvalues", world, ALLO_DEFAULT), truth).mean())
@@ -716,7 +714,7 @@ def test_published_eigenvalue_errors_are_those_of_the_printed_means() -> None:
 def test_table_3_has_every_component_but_the_constant_one() -> None:
     plan = small_plan("eigenvalues")
     results = results_of(plan)
-    records = tables_of(plan, results)["table-3"].records()
+    records = tables_of(plan, results)["table-3"].records
     assert [(record["Env"], record["component"]) for record in records] == [
         (world, str(component)) for world in LABELS for component in range(2, 12)
     ]
@@ -740,30 +738,30 @@ def test_each_stage_of_the_eigenvalue_bias_reads_its_own_numbers() -> None:
         samples(results, "dual", world, eigenvalue_bias.GLUED),
         samples(results, "dual", world, ALLO_PAPER),
         samples(results, "multiplier", world, ALLO_PAPER),
-        energy_with_gaps_cut(mu),
+        energy_with_lags_cut(mu),
         (1.0 - mu) / (1.0 - 0.9 * mu),
         0.9 * (1.0 - mu) / (1.0 - 0.9 * mu),
         samples(results, "eigenvalues", world, ALLO_DEFAULT),
         samples(results, "counting_eigenvalues", world, ALLO_DEFAULT),
     ]
     wanted = [f"{errors_of(values, truth).mean():.2%}" for values in estimates]
-    assert [record[world] for record in found.records()] == wanted
-    assert [record["read off"] for record in found.records()] == list(eigenvalue_bias.STAGES)
-    glued = {run.method: run.settings.get("glued_every", 0) for run in ARTEFACTS["eigenvalue-bias"].runs(plan)}
+    assert [record[world] for record in found.records] == wanted
+    assert [record["read off"] for record in found.records] == list(eigenvalue_bias.STAGES)
+    glued = {run.method: run.settings.get("glued_every", 0) for run in plan.runs()}
     assert glued == {eigenvalue_bias.GLUED: 10_000, ALLO_PAPER: 0, ALLO_DEFAULT: 0}
 
 
 def test_the_explained_part_of_the_printed_errors_needs_no_run() -> None:
     plan = small_plan("eigenvalue-bias", seeds=1)
     found = tables_of(plan, results_of(plan))["explained"]
-    assert [record["Env"] for record in found.records()] == list(TWELVE_WORLDS)
-    for record in found.records():
+    assert [record["Env"] for record in found.records] == list(TWELVE_WORLDS)
+    for record in found.records:
         printed = published_eigenvalues()[record["Env"]]
         true, theirs = (np.array([getattr(row, key) for row in printed]) for key in ("true", "allo_mean"))
         assert record["printed against the truth"] == f"{errors_of(theirs[None], true)[0]:.2%}"
         large = true > 0.0005
-        cut = energy_with_gaps_cut((0.9 - true) / (0.9 * (1.0 - true)))
-        assert record["against cut gaps"] == f"{np.mean(np.abs(theirs - cut)[large] / cut[large]):.2%}"
+        cut = energy_with_lags_cut((0.9 - true) / (0.9 * (1.0 - true)))
+        assert record["against cut lags"] == f"{np.mean(np.abs(theirs - cut)[large] / cut[large]):.2%}"
 
 
 def test_what_gluing_adds_is_what_the_glued_experience_of_the_study_shows() -> None:
@@ -776,15 +774,15 @@ def test_what_gluing_adds_is_what_the_glued_experience_of_the_study_shows() -> N
     assert pytest.approx(sum(chances) / 54 / 196, rel=0.01) == eigenvalue_bias.GLUING_ADDS
 
 
-def with_histories(plan: Plan, curve: Callable[[Run], list[dict[str, float]]]) -> Results:
-    runs = ARTEFACTS[plan.spec.name].runs(plan)
+def with_histories(plan: Plan, curve: Callable[[StudyRun], list[dict[str, float]]]) -> Results:
+    runs = plan.runs()
     return Results([Finished(run, Outcome(fabricate(run).numbers, curve(run))) for run in runs])
 
 
 def test_horizons_count_the_steps_until_the_mean_curve_is_there() -> None:
     plan = small_plan("horizons", seeds=2)
 
-    def curve(run: Run) -> list[dict[str, float]]:
+    def curve(run: StudyRun) -> list[dict[str, float]]:
         # The mean of both seeds reaches 0.99 at 300; in Rooms-16 it never does.
         last = 1.0 if run.world_label != "Rooms-16" else 0.25
         heights = [0.2, 0.9, 0.985 + 0.01 * run.seed, last]
@@ -792,7 +790,7 @@ def test_horizons_count_the_steps_until_the_mean_curve_is_there() -> None:
 
     (found,) = tables_of(plan, with_histories(plan, curve)).values()
     assert len(found.rows) == 8
-    for record in found.records():
+    for record in found.records:
         assert record["GridMaze-7"] == "300 (1.0000)"
         assert record["Rooms-16"] == "300 (0.2500)"
 
@@ -803,13 +801,13 @@ def test_horizons_say_never_only_of_runs_that_were_made() -> None:
     results = with_histories(plan, lambda run: low)
     without = Results([one for one in results.finished if one.run.world_label != "Rooms-16"])
     (found,) = tables_of(plan, without).values()
-    for record in found.records():
+    for record in found.records:
         assert record["GridMaze-7"] == "never (0.500)"
         assert record["Rooms-16"] == "–"
 
 
 def test_horizons_train_on_the_exact_operator_or_on_sampled_pairs() -> None:
-    for run in ARTEFACTS["horizons"].runs(small_plan("horizons", seeds=1)):
+    for run in small_plan("horizons", seeds=1).runs():
         kind, discounts = run.method.split(", ")
         assert run.settings["options"]["batches"] == kind
         assert (run.settings["transitions"] == 0) == (kind == "exact")
@@ -826,14 +824,14 @@ def test_fifty_components_stand_beside_the_best_published() -> None:
         "data, eigenspaces": ("subspace_cosine", many_components.FROM_DATA),
         "data, the paper's metric": ("cosine", many_components.FROM_DATA),
     }
-    for record, world in zip(found.records(), LABELS, strict=True):
+    for record, world in zip(found.records, LABELS, strict=True):
         for head, (name, method) in heads.items():
             assert record[head] == mean_std(samples(results, name, world, method))
         counted = samples(results, "counting_subspace_cosine", world, many_components.FROM_DATA)
         assert record["counting, eigenspaces"] == f"{counted.mean():.4f}"
     assert column(found, "best published")["GridRoomSym-4"] == f"{BEST_AT_FIFTY['GridRoomSym-4']:.3f}"
-    assert {run.settings["options"]["dim"] for run in ARTEFACTS["many-components"].runs(plan)} == {50}
-    quick = ARTEFACTS["many-components"].runs(small_plan("many-components"))
+    assert {run.settings["options"]["dim"] for run in plan.runs()} == {50}
+    quick = small_plan("many-components").runs()
     assert {run.method for run in quick} == {many_components.FROM_DATA}
 
 
@@ -841,7 +839,7 @@ def test_permutations_are_seen_as_falls_and_recoveries() -> None:
     plan = small_plan("permutations", seeds=2)
     every = plan.scale.steps // permutations.QUICK_CYCLES
 
-    def curve(run: Run) -> list[dict[str, float]]:
+    def curve(run: StudyRun) -> list[dict[str, float]]:
         options = run.settings["options"]
         assert options["permute_every"] == every
         rows = []
@@ -855,7 +853,7 @@ def test_permutations_are_seen_as_falls_and_recoveries() -> None:
         return rows
 
     (found,) = tables_of(plan, with_histories(plan, curve)).values()
-    for record in found.records():
+    for record in found.records:
         assert record["best before the first permutation"] == "0.9000"
         assert record["lowest after one"] == "0.3000"
         assert record["worst of later cycles' best"] == "0.8000"
@@ -870,39 +868,39 @@ def test_permutations_of_a_few_steps_still_give_a_table(steps: int) -> None:
 
 def test_a_run_with_permutations_does_not_end_on_one() -> None:
     for options in ({}, {"full": True}, {"steps": 90}):
-        for run in ARTEFACTS["permutations"].runs(small_plan("permutations", seeds=1, **options)):
+        for run in small_plan("permutations", seeds=1, **options).runs():
             assert run.settings["options"]["steps"] % run.settings["options"]["permute_every"] != 0
 
 
 def test_rotations_count_the_extrema_of_what_was_learned() -> None:
     plan = small_plan("rotations", seeds=1)
     truths = {}
-    for place in plan.places:
-        assert isinstance(place.world, GridWorld)
-        truths[place.label] = np.asarray(solve(place.world, 7).transform(place.world.table()))
+    for world in plan.worlds:
+        assert isinstance(world.world, GridWorld)
+        truths[world.label] = np.asarray(solve(world.world, 7).transform(world.world.table()))
 
-    def outcome(run: Run) -> Outcome:
+    def outcome(run: StudyRun) -> Outcome:
         made = fabricate(run)
-        made.arrays["components"][:, :7] = truths[run.world_label]
+        made.components[:, :7] = truths[run.world_label]
         if run.method == rotations.GGDO:
-            made.arrays["components"][:, 1] = made.arrays["components"][:, 6]
+            made.components[:, 1] = made.components[:, 6]
         return made
 
-    results = Results([Finished(run, outcome(run)) for run in ARTEFACTS["rotations"].runs(plan)])
+    results = Results([Finished(run, outcome(run)) for run in plan.runs()])
     (found,) = tables_of(plan, results).values()
-    rows = {(record["world"], record["method"]): record for record in found.records()}
+    rows = {(record["world"], record["method"]): record for record in found.records}
     assert set(rows) == {(world, method) for world in LABELS for method in ("exact", "ALLO", "GGDO")}
-    for place in plan.places:
-        exact, allo, ggdo = (rows[place.label, method] for method in ("exact", "ALLO", "GGDO"))
+    for world in plan.worlds:
+        exact, allo, ggdo = (rows[world.label, method] for method in ("exact", "ALLO", "GGDO"))
         heads = [f"u{i}" for i in range(2, 8)]
         assert [exact[head] for head in heads] == [allo[head] for head in heads]
         assert ggdo["u2"] == ggdo["u7"] == exact["u7"]
         assert int(exact["in all"]) == sum(int(exact[head]) for head in heads)
-        assert isinstance(place.world, GridWorld)
-        second = local_extrema(place.world.layout, truths[place.label][:, 1], prominence=0.05)
+        assert isinstance(world.world, GridWorld)
+        second = local_extrema(world.world.layout, truths[world.label][:, 1], prominence=0.05)
         assert exact["u2"] == str(second.count)
-        assert allo["cosine (all 11)"] == f"{samples(results, 'cosine', place.label, 'ALLO')[0]:.4f}"
-    (picture,) = ARTEFACTS["rotations"].pictures(plan, results)
+        assert allo["cosine (all 11)"] == f"{samples(results, 'cosine', world.label, 'ALLO')[0]:.4f}"
+    (picture,) = STUDIES["rotations"].figures(plan, results)
     assert len(picture.panels) == 3 * 2 * 6
     panel = picture.panels[0]
     np.testing.assert_allclose(panel.values, truths["GridMaze-7"][:, 1], rtol=1e-6)
@@ -911,22 +909,22 @@ def test_rotations_count_the_extrema_of_what_was_learned() -> None:
 def test_rotations_are_for_grids() -> None:
     plan = small_plan("rotations", seeds=1, worlds=("Box-2",))
     with pytest.raises(LapwingError, match="not a grid"):
-        ARTEFACTS["rotations"].table(plan, Results([]))
+        STUDIES["rotations"].tables(plan, Results([]))
 
 
 def test_the_gallery_shows_the_second_component_of_each_world() -> None:
     plan = small_plan("worlds", seeds=1)
     results = results_of(plan)
     (found,) = tables_of(plan, results).values()
-    for record, place in zip(found.records(), plan.places, strict=True):
-        (one,) = results.select(place.label)
-        assert record["layout"] == place.origin
-        assert record["states"] == f"{place.world.num_states:,}"
+    for record, world in zip(found.records, plan.worlds, strict=True):
+        (one,) = results.select(world.label)
+        assert record["layout"] == world.origin
+        assert record["states"] == f"{world.world.num_states:,}"
         assert record["cosine"] == f"{one.numbers['cosines'][1]:.4f}"
         assert record["true eigenvalue"] == f"{one.numbers['true_eigenvalues'][1]:.4f}"
         assert record["learned eigenvalue"] == f"{one.numbers['eigenvalues'][1]:.4f}"
-    (picture,) = ARTEFACTS["worlds"].pictures(plan, results)
-    np.testing.assert_allclose(picture.panels[2].values, results.finished[2].outcome.arrays["components"][:, 1])
+    (picture,) = STUDIES["worlds"].figures(plan, results)
+    np.testing.assert_allclose(picture.panels[2].values, results.finished[2].outcome.components[:, 1])
 
 
 def test_a_claim_holds_only_if_it_held_on_every_graph() -> None:
@@ -940,11 +938,11 @@ def test_a_claim_holds_only_if_it_held_on_every_graph() -> None:
                     {"claims": [made_up_claim("theorem", *verdict), made_up_claim("lemma", True, 10.0 ** -(10 + i))]}
                 ),
             )
-            for i, (run, verdict) in enumerate(zip(ARTEFACTS["theory"].runs(plan), verdicts, strict=True))
+            for i, (run, verdict) in enumerate(zip(plan.runs(), verdicts, strict=True))
         ]
     )
     (found,) = tables_of(plan, results).values()
-    theorem, lemma = found.records()
+    theorem, lemma = found.records
     assert (theorem["claim"], theorem["verdict"]) == ("theorem 1", "did not hold")
     assert "0.75" in theorem["deviation"]
     assert theorem["what is right"] == "what is right of theorem"
@@ -957,14 +955,14 @@ def test_a_claim_holds_only_if_it_held_on_every_graph() -> None:
 
 
 def test_theory_is_about_no_world() -> None:
-    plan = make_plan(ARTEFACTS["theory"].spec)
-    assert plan.places == ()
+    plan = make_plan(STUDIES["theory"])
+    assert plan.worlds == ()
     assert plan.layouts_note == "No world is involved."
     with pytest.raises(LapwingError, match="not about worlds"):
-        make_plan(ARTEFACTS["theory"].spec, worlds=("GridMaze-7",))
+        make_plan(STUDIES["theory"], worlds=("GridMaze-7",))
 
 
 @pytest.mark.parametrize("options", [{"seeds": 0}, {"steps": 0}, {"seeds": -1}, {"steps": -5}], ids=str)
 def test_a_plan_needs_a_seed_and_a_step(options: dict[str, int]) -> None:
     with pytest.raises(LapwingError, match="a whole number from 1"):
-        make_plan(ARTEFACTS["brittle-ggdo"].spec, **options)
+        make_plan(STUDIES["brittle-ggdo"], **options)

@@ -7,16 +7,16 @@ from typing import Any
 from fabricated import fabricate
 from lapwing.cli import main as cli
 from lapwing_paper import reproduction
-from lapwing_paper.engine.executors import LocalExecutor
-from lapwing_paper.engine.runs import Outcome, Run
+from lapwing_paper.executors import LocalExecutor
+from lapwing_paper.run_store import Outcome, StudyRun
 
 
-def sleep(order: dict[str, Any]) -> Outcome:
+def sleep(specification: dict[str, Any]) -> Outcome:
     """At once for seed 0, else never."""
-    if order["seed"]:
+    if specification["seed"]:
         print("asleep", flush=True)
         time.sleep(600.0)
-    return fabricate(Run("claims", None, order["seed"], order["settings"], order["task"]))
+    return fabricate(StudyRun("claims", None, specification["seed"], specification["settings"], specification["task"]))
 
 
 if __name__ == "__main__":

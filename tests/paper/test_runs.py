@@ -13,37 +13,37 @@ from hypothesis import strategies as st
 from lapwing.environments import world_from_description
 from lapwing.environments.grid import GridWorld
 from lapwing.environments.layouts import Layout
-from lapwing_paper.engine.places import OTHER, Place, place
-from lapwing_paper.engine.runs import Finished, Outcome, Results, Run
+from lapwing_paper.run_store import Finished, Outcome, Results, StudyRun
+from lapwing_paper.study_worlds import OTHER, StudyWorld, study_world
 
-MAZE = place("GridMaze-7", None)
+MAZE = study_world("GridMaze-7", None)
 SETTINGS: dict[str, Any] = {"preset": "paper", "transitions": 100, "options": {"steps": 10, "barrier": 0.5}}
-RUN = Run("ALLO", MAZE, 3, SETTINGS)
+RUN = StudyRun("ALLO", MAZE, 3, SETTINGS)
 
 
 def finished(
     method: str, seed: int, numbers: dict[str, Any], history: list[dict[str, float]] | None = None
 ) -> Finished:
-    return Finished(Run(method, MAZE, seed, SETTINGS), Outcome(numbers, history or []))
+    return Finished(StudyRun(method, MAZE, seed, SETTINGS), Outcome(numbers, history or []))
 
 
 def test_the_key_is_the_same_whatever_the_run_is_called_and_however_its_settings_are_ordered() -> None:
     assert replace(RUN, method="another label").key == RUN.key
     backwards = {name: SETTINGS[name] for name in reversed(SETTINGS)}
     assert replace(RUN, settings=backwards).key == RUN.key
-    assert Run("ALLO", place("GridMaze-7", None), 3, json.loads(json.dumps(SETTINGS))).key == RUN.key
+    assert StudyRun("ALLO", study_world("GridMaze-7", None), 3, json.loads(json.dumps(SETTINGS))).key == RUN.key
 
 
 def test_the_key_does_not_depend_on_whose_layout_it_is() -> None:
-    assert replace(RUN, place=Place("my favourite", MAZE.world, OTHER)).key == RUN.key
+    assert replace(RUN, world=StudyWorld("my favourite", MAZE.world, OTHER)).key == RUN.key
 
 
-def with_one_cell_less() -> Place:
+def with_one_cell_less() -> StudyWorld:
     world = MAZE.world
     assert isinstance(world, GridWorld)
     text = list(world.layout.to_text())
     text[world.layout.to_text().index(" ") if " " in text else text.index(".")] = "X"
-    return Place("GridMaze-7", GridWorld(Layout.from_text("".join(text), world.name)), MAZE.origin)
+    return StudyWorld("GridMaze-7", GridWorld(Layout.from_text("".join(text), world.name)), MAZE.origin)
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def with_one_cell_less() -> Place:
         {"settings": {**SETTINGS, "options": {**SETTINGS["options"], "barrier": 0.25}}},
         {"settings": {**SETTINGS, "glued_every": 5}},
         {"task": "theory"},
-        {"place": None},
-        {"place": place("GridMaze-9", None)},
-        {"place": with_one_cell_less()},
+        {"world": None},
+        {"world": study_world("GridMaze-9", None)},
+        {"world": with_one_cell_less()},
     ],
 )
 def test_the_key_is_different_for_whatever_differs(change: dict[str, Any]) -> None:
@@ -64,15 +64,15 @@ def test_the_key_is_different_for_whatever_differs(change: dict[str, Any]) -> No
 
 
 def test_a_changed_layout_under_the_same_name_is_another_run() -> None:
-    changed = replace(RUN, place=with_one_cell_less())
+    changed = replace(RUN, world=with_one_cell_less())
     assert changed.world_label == RUN.world_label
     assert changed.key != RUN.key
 
 
 @pytest.mark.parametrize("name", ["maze:10x15:3", "room:3x4", "rooms:2x2x3:5", "GridRoom-16", "Box-2"])
 def test_the_key_is_a_safe_file_name_that_a_person_can_read(name: str) -> None:
-    found = place(name, None)
-    key = Run("m", found, 12, SETTINGS).key
+    found = study_world(name, None)
+    key = StudyRun("m", found, 12, SETTINGS).key
     assert re.fullmatch(r"learn-[A-Za-z0-9._-]+-seed12-[0-9a-f]{12}", key)
     assert re.sub(r"[^A-Za-z0-9.-]", "_", found.world.name) in key
 
@@ -80,29 +80,29 @@ def test_the_key_is_a_safe_file_name_that_a_person_can_read(name: str) -> None:
 @given(st.text(min_size=1, max_size=20))
 def test_no_name_of_a_world_leads_out_of_the_folder(name: str) -> None:
     world = GridWorld(Layout.from_text("XXXX\nX  X\nXXXX", name))
-    key = Run("m", Place(name, world, OTHER), 0).key
+    key = StudyRun("m", StudyWorld(name, world, OTHER), 0).key
     assert not set(key) & set("/\\:\0\n")
     assert key not in (".", "..")
 
 
 def test_an_order_is_plain_json_and_makes_the_world_again() -> None:
-    order = json.loads(json.dumps(RUN.order(), allow_nan=False))
-    assert order == RUN.order()
+    order = json.loads(json.dumps(RUN.specification(), allow_nan=False))
+    assert order == RUN.specification()
     assert (order["task"], order["seed"], order["settings"]) == ("learn", 3, SETTINGS)
     again = world_from_description(order["world"])
     assert again is not None
-    assert again.describe() == MAZE.description()
+    assert again.describe() == MAZE.world.describe()
 
 
 def test_a_run_without_a_world_has_a_dash_for_its_name() -> None:
-    run = Run("claims", None, 0, {"size": 6}, "theory")
+    run = StudyRun("claims", None, 0, {"size": 6}, "theory")
     assert run.world_label == "-"
-    assert run.order()["world"] is None
+    assert run.specification()["world"] is None
     assert run.key.startswith("theory-seed0-")
 
 
 def test_results_are_asked_by_world_and_method_in_the_order_of_the_plan() -> None:
-    other = Finished(Run("ALLO", place("GridMaze-9", None), 0, SETTINGS), Outcome({"cosine": 0.5}))
+    other = Finished(StudyRun("ALLO", study_world("GridMaze-9", None), 0, SETTINGS), Outcome({"cosine": 0.5}))
     results = Results([finished("ALLO", 1, {"cosine": 0.9}), other, finished("ALLO", 0, {"cosine": 0.8})])
     assert [one.run.seed for one in results.select("GridMaze-7", "ALLO")] == [1, 0]
     assert results.values("cosine", "GridMaze-7", "ALLO").tolist() == [0.9, 0.8]
