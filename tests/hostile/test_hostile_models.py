@@ -201,7 +201,7 @@ def test_files_of_another_model_or_of_trajectories_are_not_mixed_up(copied: Copi
 
 def test_weights_larger_than_memory_are_not_read(copied: Copied, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lapwing.storage.reading.memory_bytes", lambda: 500)
-    refused(copied("model-lookup"), "more than the 500 that such a file may have")
+    refused(copied("model-lookup"), "more than the 500 that it may have")
 
 
 @pytest.mark.parametrize(

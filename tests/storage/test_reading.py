@@ -5,33 +5,34 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lapwing.errors import LapwingError
+from lapwing.errors import ArgumentError, DamagedFileError
 from lapwing.storage.files import write_json
 from lapwing.storage.reading import crc32, read_array, read_manifest
 
 
 @pytest.mark.parametrize(
-    ("content", "complaint"),
+    "content",
     [
-        (b"", "not readable JSON"),
-        (b"{", "not readable JSON"),
-        (b"\xff\xfe\x00", "not readable JSON"),
-        (b"[" * 100_000, "not readable JSON"),
-        (b'{"version": ' + b"9" * 5000 + b"}", "not readable JSON"),
-        (b"[1, 2]", "holds no record but list"),
-        (b"{}", "it says None"),
-        (b'{"format": "other", "version": 1}', "it says 'other'"),
-        (b'{"format": "ours"}', "format version None"),
-        (b'{"format": "ours", "version": true}', "format version True"),
-        (b'{"format": "ours", "version": "1"}', "format version '1'"),
-        (b'{"format": "ours", "version": 0}', "format version 0"),
-        (b'{"format": "ours", "version": 3}', "this package reads 1 to 2. Update lapwing"),
+        b"",
+        b"{",
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
+        b'{"version": ' + b"9" * 5000 + b"}",
+        b"[1, 2]",
+        b"{}",
+        b'{"format": "other", "version": 1}',
+        b'{"format": "ours"}',
+        b'{"format": "ours", "version": true}',
+        b'{"format": "ours", "version": "1"}',
+        b'{"format": "ours", "version": 0}',
+        b'{"format": "ours", "version": 3}',
     ],
+    ids=lambda content: repr(content[:40]),
 )
-def test_a_foreign_or_damaged_manifest_is_refused(tmp_path: Path, content: bytes, complaint: str) -> None:
+def test_a_foreign_or_damaged_manifest_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "manifest.json"
     path.write_bytes(content)
-    with pytest.raises(LapwingError, match=complaint):
+    with pytest.raises(DamagedFileError, match=r"manifest\.json"):
         read_manifest(path, "ours", newest=2)
 
 
@@ -39,12 +40,12 @@ def test_a_good_manifest_reads_and_a_missing_or_huge_one_does_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "manifest.json"
-    with pytest.raises(LapwingError, match="does not exist"):
+    with pytest.raises(ArgumentError):
         read_manifest(path, "ours", newest=2)
     write_json(path, {"format": "ours", "version": 2, "more": [1]})
     assert read_manifest(path, "ours", newest=2)["more"] == [1]
     monkeypatch.setattr("lapwing.storage.reading.MAX_MANIFEST_BYTES", 10)
-    with pytest.raises(LapwingError, match="more than the 10 that such a file may have"):
+    with pytest.raises(DamagedFileError):
         read_manifest(path, "ours", newest=2)
 
 
@@ -62,7 +63,7 @@ class Exploit:
 def test_a_pickle_inside_an_array_file_is_refused_and_not_run(tmp_path: Path, mmap: bool) -> None:
     path, trace = tmp_path / "array.npy", tmp_path / "executed"
     np.save(path, np.array([Exploit(trace)], dtype=object), allow_pickle=True)
-    with pytest.raises(LapwingError, match="cannot read"):
+    with pytest.raises(DamagedFileError):
         read_array(path, mmap=mmap)
     assert not trace.exists()
 
@@ -93,7 +94,7 @@ def test_an_array_file_that_is_none_of_ours_is_refused(tmp_path: Path, damage: s
     if damage == "huge":
         path.write_bytes(content.replace(b"(100,), }          ", b"(10000000000000,), }"[:19]))
         assert path.read_bytes() != content
-    with pytest.raises(LapwingError, match=r"array\.npy"):
+    with pytest.raises(DamagedFileError, match=r"array\.npy"):
         read_array(path, mmap=mmap)
 
 
@@ -111,7 +112,7 @@ def test_no_byte_of_an_array_file_can_change_unnoticed(tmp_path: Path, dtype: st
         path.write_bytes(damaged)
         try:
             read = read_array(path, checksum=crc32(array))
-        except LapwingError:
+        except DamagedFileError:
             noticed += 1
         else:  # blanks and the like, which mean nothing
             assert read.dtype == array.dtype

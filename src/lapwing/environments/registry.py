@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lapwing.checks import as_path, is_folder, shown
+from lapwing.checks import as_path, shown
 from lapwing.environments.box import BoxWorld
 from lapwing.environments.grid import GridWorld, ObservationMode
 from lapwing.environments.layouts import (
@@ -108,7 +108,7 @@ def layout_files(layouts: str | Path | None = None) -> dict[str, Path]:
     if source is None:
         return {}
     folder = as_path(source, "the folder of layouts")
-    if not is_folder(folder):
+    if not os.path.isdir(folder):
         named_by = "--layouts" if layouts is not None else LAYOUTS_VARIABLE
         raise ArgumentError(f"{named_by} names {folder}, which is not a folder; give a folder of *.txt layouts")
     return {path.stem: path for path in sorted(folder.glob("*.txt"))}

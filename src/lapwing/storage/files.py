@@ -1,4 +1,4 @@
-"""Writing files that are whole or not there: atomic replacement, JSON, tables, plain arrays."""
+"""Writing files atomically: JSON, tables and plain arrays are complete or not there."""
 
 import csv
 import errno
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
-from lapwing.errors import CannotWriteError, LapwingError
+from lapwing.errors import ArgumentError, CannotWriteError, DataError
 from lapwing.storage.reading import check_numbers, crc32, crc32_of_bytes, crc32_of_header
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -23,9 +23,16 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 @contextmanager
 def replaced_file(path: Path) -> Iterator[Path]:
-    """A temporary path beside ``path`` that takes its place on success and vanishes on failure."""
+    """A temporary file that takes the place of ``path`` on success and vanishes on failure.
+
+    Args:
+        path: the file to create or replace; its folder is created if need be.
+
+    Returns:
+        A context manager that gives the temporary path to write to.
+    """
     if path.is_dir():
-        raise LapwingError(f"{path} is a folder; choose the name of a file")
+        raise ArgumentError(f"{path} is a folder; choose the name of a file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
@@ -51,7 +58,11 @@ def replaced_file(path: Path) -> Iterator[Path]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a new name in a folder outlive a loss of power, where the system can."""
+    """Make a new name in a folder survive a loss of power, where the system can.
+
+    Args:
+        folder: the folder that the name is in.
+    """
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -66,16 +77,31 @@ def _cannot_write(path: Path, error: OSError) -> str:
 
 
 def write_bytes(path: Path, content: bytes) -> Path:
-    """Write bytes atomically."""
+    """Write bytes atomically.
+
+    Args:
+        path: the file to create or replace.
+        content: the bytes.
+
+    Returns:
+        The path.
+    """
     with replaced_file(path) as temporary:
         temporary.write_bytes(content)
     return path
 
 
 def write_array(path: Path, array: NDArray[Any]) -> int:
-    """Write an ``.npy`` file atomically, plain numbers only; its :func:`lapwing.storage.reading.crc32`.
+    """Write an ``.npy`` file of plain numbers atomically.
 
-    Through Python's own stream: NumPy's way into a file does not notice a disk that is full.
+    It is written through Python's own stream, because NumPy does not notice a disk that is full.
+
+    Args:
+        path: the file to create or replace.
+        array: of numbers or booleans.
+
+    Returns:
+        Its checksum, :func:`lapwing.storage.reading.crc32`.
     """
     plain = np.asarray(array, order="C")
     check_numbers(plain.dtype)
@@ -90,17 +116,29 @@ def write_array(path: Path, array: NDArray[Any]) -> int:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Write JSON atomically, keys in the given order, no NaN."""
+    """Write JSON atomically.
+
+    Args:
+        path: the file to create or replace.
+        content: of JSON types, without NaN; keys stay in order.
+    """
     text = json.dumps(content, indent=2, allow_nan=False) + "\n"
     if "\\ud" in text:
-        # Half a character, e.g. from a file name that is no UTF-8: nothing could print it again.
+        # Half a character, e.g. from a file name that is not UTF-8, which could not be printed when read.
         text = json.dumps(content, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
     with replaced_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8", errors="replace")
 
 
 def csv_text(rows: list[dict[str, Any]]) -> str:
-    """Rows as CSV; a column that a row lacks is left empty there."""
+    """Rows as the text of a CSV table.
+
+    Args:
+        rows: a column that a row lacks is left empty there.
+
+    Returns:
+        The text, with a header.
+    """
     names = list(dict.fromkeys(name for row in rows for name in row))
     stream = io.StringIO(newline="")
     writer = csv.DictWriter(stream, fieldnames=names, restval="")
@@ -110,12 +148,26 @@ def csv_text(rows: list[dict[str, Any]]) -> str:
 
 
 def write_csv(path: Path, rows: list[dict[str, Any]]) -> Path:
-    """Write rows as CSV atomically; a column that a row lacks is left empty there."""
+    """Write a CSV table atomically.
+
+    Args:
+        path: the file to create or replace.
+        rows: a column that a row lacks is left empty there.
+
+    Returns:
+        The path.
+    """
     return write_bytes(path, csv_text(rows).encode())
 
 
 class ArrayAppender:
-    """Writes an ``.npy`` file row by row without knowing how many rows will come."""
+    """Writes an ``.npy`` file row by row without knowing how many rows will come.
+
+    Args:
+        path: the file to create.
+        dtype: type of the array.
+        row_shape: shape of one row.
+    """
 
     def __init__(self, path: Path, dtype: np.dtype[Any], row_shape: tuple[int, ...]) -> None:
         """Open the file and reserve its header."""
@@ -131,9 +183,13 @@ class ArrayAppender:
         return crc32_of_header(self.dtype, (self.rows, *self.row_shape), self._crc)
 
     def append(self, rows: NDArray[Any]) -> None:
-        """Add rows at the end; they must be of the file's type and shape, for it is too late to change them."""
+        """Add rows at the end.
+
+        Args:
+            rows: (n, *row_shape) of the file's type, which can no longer be changed.
+        """
         if rows.dtype != self.dtype or rows.shape[1:] != self.row_shape:
-            raise LapwingError(
+            raise DataError(
                 f"observations changed from {self.dtype} {self.row_shape} to {rows.dtype} {rows.shape[1:]} on the way"
             )
         block = np.ascontiguousarray(rows)
@@ -153,7 +209,7 @@ class ArrayAppender:
 
     def abandon(self) -> None:
         """Close the file as it is, for a write that failed."""
-        with suppress(OSError):  # what is left in the buffer has no room either
+        with suppress(OSError):  # what is left in the buffer does not fit either
             self._stream.close()
 
     @contextmanager

@@ -1,6 +1,6 @@
-"""Reading files as data: JSON, manifests, tables and plain arrays; whatever is not one of ours is refused, never run.
+"""Reading files as data: JSON, manifests, tables and plain arrays; other files are refused, and nothing is ever run.
 
-Nothing is allocated on the word of a file: what its head announces is compared with its size first.
+Nothing is allocated because a file says so: what its header announces is compared with its size first.
 """
 
 import csv
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 from numpy.typing import NDArray
 
-from lapwing.errors import DamagedFileError, LapwingError
+from lapwing.errors import ArgumentError, DamagedFileError, DataError
 
 MAX_MANIFEST_BYTES = 64 << 20
 MAX_DEPTH = 64
@@ -35,30 +35,49 @@ Schema = TypeVar("Schema")
 
 
 def size_of(path: Path) -> int:
-    """How many bytes a file has; an error unless it is a plain file, for a pipe or a device may never end."""
+    """Size of a plain file; anything else is refused, because a pipe or a device may never end.
+
+    Args:
+        path: the file.
+
+    Returns:
+        How many bytes it has.
+    """
     try:
         status = path.stat()
     except (OSError, ValueError) as error:
-        raise LapwingError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+        raise DamagedFileError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
     if not stat.S_ISREG(status.st_mode):
         kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe or a device"
-        raise LapwingError(f"cannot read {path}: it is {kind}, not a file")
+        raise DamagedFileError(f"cannot read {path}: it is {kind}, not a file")
     return status.st_size
 
 
 def read_bytes(path: Path, limit: int | None = None) -> bytes:
-    """The bytes of a plain file of at most ``limit`` bytes, or of what fits into memory."""
+    """Read a plain file whole.
+
+    Args:
+        path: the file.
+        limit: most bytes it may have; unless given, what fits into memory.
+
+    Returns:
+        Its content.
+    """
     size, most = size_of(path), limit or memory_bytes()
     if size > most:
-        raise LapwingError(f"{path} has {size:,} bytes, more than the {most:,} that such a file may have; {FOREIGN}")
+        raise DamagedFileError(f"{path} has {size:,} bytes, more than the {most:,} that it may have; {FOREIGN}")
     try:
         return path.read_bytes()
     except (OSError, MemoryError) as error:
-        raise LapwingError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
+        raise DamagedFileError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from error
 
 
 def memory_bytes() -> int:
-    """How much memory this machine has: no file that is read whole may be larger."""
+    """Memory of this machine: no file that is read whole may be larger.
+
+    Returns:
+        How many bytes.
+    """
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):
@@ -66,7 +85,14 @@ def memory_bytes() -> int:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """A JSON object: no NaN, no key twice, no text that cannot be written again, no nesting without end."""
+    """Read a JSON object: no NaN, no key twice, no long numbers, no unprintable text, no deep nesting.
+
+    Args:
+        path: the file, of at most 64 MiB.
+
+    Returns:
+        Its content; :func:`convert` checks the fields.
+    """
     content = read_bytes(path, MAX_MANIFEST_BYTES)
     try:
         found = json.loads(
@@ -78,23 +104,33 @@ def read_record(path: Path) -> dict[str, Any]:
         )
         _check_tree(found)
     except (ValueError, RecursionError, MemoryError) as error:
-        raise LapwingError(f"{path} is not readable JSON ({_short(error)}); {FOREIGN}") from error
+        raise DamagedFileError(f"{path} is not readable JSON ({_short(error)}); {FOREIGN}") from error
     if not isinstance(found, dict):
-        raise LapwingError(f"{path} holds no record but {type(found).__name__}; {FOREIGN}")
+        raise DamagedFileError(f"{path} holds a {type(found).__name__} instead of an object; {FOREIGN}")
     return found
 
 
 def read_manifest(path: Path, format_name: str, newest: int) -> dict[str, Any]:
-    """Read a JSON manifest and check that it is of the right format and of a known version."""
+    """Read a JSON manifest of a known format and version.
+
+    Args:
+        path: the file.
+        format_name: what its field ``format`` must say.
+        newest: the largest ``version`` that can be read.
+
+    Returns:
+        Its content; :func:`convert` checks the other fields.
+    """
     if not path.exists():
-        raise LapwingError(f"{path} does not exist; is {path.parent} really a {format_name} folder?")
+        raise ArgumentError(f"{path} does not exist; is {path.parent} really a {format_name} folder?")
     content = read_record(path)
     if content.get("format") != format_name:
-        raise LapwingError(f"{path} is not a {format_name} manifest (it says {_short(repr(content.get('format')))})")
+        found = _short(repr(content.get("format")))
+        raise DamagedFileError(f"{path} is not a {format_name} manifest (it says {found})")
     version = content.get("version")
     if type(version) is not int or not 1 <= version <= newest:
         found = _short(repr(version))
-        raise LapwingError(f"{path} has format version {found}; this package reads 1 to {newest}. Update lapwing")
+        raise DamagedFileError(f"{path} has format version {found}; this package reads 1 to {newest}. Update lapwing")
     return content
 
 
@@ -132,28 +168,38 @@ def read_array(
         mmap: leave the numbers on disk; then their checksum is not compared.
         checksum: :func:`crc32` of the array, where it is known.
         limit: most bytes the file may have; unless given, what fits into memory, and any number with ``mmap``.
+
+    Returns:
+        The array, in this machine's byte order.
     """
     size = size_of(path)
     most = limit or memory_bytes()
     if size > most and not (mmap and limit is None):
-        raise LapwingError(
+        raise DamagedFileError(
             f"cannot read {path}: its {size:,} bytes are more than the {most:,} that are read at once; "
             "memory-map it (mmap=True), or take fewer rows"
         )
     try:
         with path.open("rb") as stream:
             array = _mapped(path, stream, size) if mmap else _whole(stream, size)
-    except Exception as error:  # a damaged header fails in NumPy's depths in too many ways to list
-        raise LapwingError(f"cannot read {path}: {_short(error)}; {FOREIGN}") from error
+    except Exception as error:  # a damaged header fails inside NumPy in too many ways to list
+        raise DamagedFileError(f"cannot read {path}: {_short(error)}; {FOREIGN}") from error
     if mmap:
         return array
     if checksum is not None and crc32(array) != checksum:
-        raise LapwingError(f"{path} is damaged: its checksum does not match the manifest; restore it from a copy")
+        raise DamagedFileError(f"{path} is damaged: its checksum does not match the manifest; restore it from a copy")
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def read_rows(path: Path) -> list[dict[str, float]]:
-    """A CSV table of numbers with a head, row by row; an empty cell is NaN."""
+    """Read a CSV table of numbers with a header.
+
+    Args:
+        path: the file.
+
+    Returns:
+        One dictionary per row; an empty cell is NaN.
+    """
     text = read_bytes(path, MAX_MANIFEST_BYTES)
     try:
         rows = list(csv.reader(text.decode("utf-8").splitlines(), strict=True))
@@ -163,29 +209,57 @@ def read_rows(path: Path) -> list[dict[str, float]]:
         numbers = [[math.nan if cell == "" else float(cell) for cell in row] for row in rows[1:]]
         return [dict(zip(names, row, strict=True)) for row in numbers]
     except (ValueError, csv.Error, MemoryError) as error:
-        raise LapwingError(f"{path} is not a table of numbers ({_short(error)}); {FOREIGN}") from error
+        raise DamagedFileError(f"{path} is not a table of numbers ({_short(error)}); {FOREIGN}") from error
 
 
 def crc32(array: NDArray[Any]) -> int:
-    """Checksum of an array: its bytes in C order, then its type and shape."""
+    """Checksum of an array: its bytes in C order, then its type and shape.
+
+    Args:
+        array: of plain numbers.
+
+    Returns:
+        A CRC-32.
+    """
     return crc32_of_header(array.dtype, array.shape, crc32_of_bytes(array))
 
 
 def crc32_of_bytes(array: NDArray[Any], start: int = 0) -> int:
-    """Checksum of an array's bytes in C order, going on from that of the rows before."""
+    """Checksum of an array's bytes in C order.
+
+    Args:
+        array: of plain numbers.
+        start: the checksum of the rows before.
+
+    Returns:
+        A CRC-32.
+    """
     return zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data, start)
 
 
 def crc32_of_header(dtype: np.dtype[Any], shape: tuple[int, ...], start: int) -> int:
-    """The checksum of bytes, gone on with their type and shape."""
+    """The checksum of bytes, continued with their type and shape.
+
+    Args:
+        dtype: type of the array.
+        shape: shape of the array.
+        start: :func:`crc32_of_bytes` of it.
+
+    Returns:
+        A CRC-32.
+    """
     # A flipped bit in the header may change how sound bytes are read, e.g. their order.
     return zlib.crc32(f"{dtype.str} {shape}".encode(), start)
 
 
 def check_numbers(dtype: np.dtype[Any]) -> None:
-    """Refuse arrays of anything but plain numbers."""
+    """Refuse arrays of anything but plain numbers.
+
+    Args:
+        dtype: type of the array.
+    """
     if dtype.kind not in NUMBER_KINDS or dtype.itemsize > MAX_ITEM_BYTES:
-        raise LapwingError(f"it holds {_short(dtype)}, not plain numbers")
+        raise DataError(f"it holds {_short(dtype)}, not plain numbers")
 
 
 def _whole(stream: IO[bytes], size: int) -> NDArray[Any]:
@@ -198,24 +272,24 @@ def _whole(stream: IO[bytes], size: int) -> NDArray[Any]:
 def _mapped(path: Path, stream: IO[bytes], size: int) -> NDArray[Any]:
     shape, fortran_order, dtype = _checked_header(stream, size)
     if not dtype.isnative:
-        raise LapwingError("its numbers are in another machine's byte order; read it without memory mapping")
+        raise DamagedFileError("its numbers are in another machine's byte order; read it without memory mapping")
     order = "F" if fortran_order else "C"
     return np.memmap(path, dtype=dtype, mode="r", shape=shape, order=order, offset=stream.tell())  # type: ignore[call-overload]
 
 
 def _checked_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type from the head of an ``.npy`` file, if they are those of the bytes that follow."""
+    """Shape, order and type from the header of an ``.npy`` file, if they agree with the bytes that follow."""
     version = npy_format.read_magic(stream)
     if version not in ((1, 0), (2, 0)):
-        raise LapwingError(f"it is an array file of version {version}, which holds no plain numbers")
+        raise DamagedFileError(f"it is an array file of version {version}, which does not hold plain numbers")
     read_header = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
     shape, fortran_order, dtype = read_header(stream)
     check_numbers(dtype)
     if len(shape) > MAX_AXES or any(length < 0 for length in shape):
-        raise LapwingError(f"its shape {_short(shape)} is absurd")
+        raise DamagedFileError(f"its shape {_short(shape)} is not possible")
     announced, found = math.prod(shape) * dtype.itemsize, size - stream.tell()
     if announced != found:
-        raise LapwingError(f"its head announces {_short(announced)} bytes of numbers, and {found:,} follow")
+        raise DamagedFileError(f"its header announces {_short(announced)} bytes of numbers, and {found:,} follow")
     return shape, fortran_order, dtype
 
 
@@ -259,6 +333,6 @@ def _check_tree(content: Any) -> None:
 
 
 def _short(value: object, length: int = 100) -> str:
-    """Words about something from a file, in one line of bounded length and without control characters."""
+    """Text from a file in one line of bounded length and without control characters."""
     text = "".join(character if character.isprintable() else " " for character in str(value)[: 2 * length])
     return text if len(text) <= length else f"{text[:length]}..."
