@@ -41,8 +41,6 @@ PATHS: dict[str, Callable[[Any], Any]] = {
     "study": lambda path: lapwing_paper.reproduce("theory", out=path),
 }
 
-NO_PATHS = {"nul": "a\0b", "long": "x" * 5000, "long name": "y" * 300, "number": 5, "bytes": b"bytes"}
-
 
 @pytest.mark.parametrize("name", list(CALLS))
 def test_a_wrong_argument_is_explained_in_one_line(name: str) -> None:

@@ -90,14 +90,14 @@ def parse(arguments: Sequence[str]) -> Command:
     name, *rest = arguments
     if name.startswith("--tyro-"):
         # A completion script knows the options of every command.
-        kinds = tuple(Annotated[entry.load(), tyro.conf.subcommand(name)] for name, entry in known.items())
+        kinds = tuple(Annotated[_loaded(entry), tyro.conf.subcommand(name)] for name, entry in known.items())
         any_command: Any = Union[kinds]  # noqa: UP007
         return tyro.cli(any_command, args=list(arguments), prog="lapwing", **options)
     if name not in known:
         near = did_you_mean(name, known)
         terminal.fail(f"there is no command {name!r}; {near}" + (f" (of {', '.join(known)})" if "?" in near else ""))
         raise SystemExit(2)
-    kind = known[name].load()
+    kind = _loaded(known[name])
     for argument in rest:
         flag = argument.partition("=")[0].replace("_", "-")
         if flag in getattr(kind, "RENAMED", {}):
@@ -198,10 +198,17 @@ def help_of(command: EntryPoint) -> tuple[str, str]:
         Both, or why the command cannot be loaded: a broken package must not take the help away.
     """
     try:
-        text = getdoc(command.load()) or command.value
-    except Exception as error:  # whatever a module of somebody else raises
-        return f"cannot be loaded from {command.value}: {error}", ""
+        text = getdoc(_loaded(command)) or command.value
+    except LapwingError as error:
+        return str(error), ""
     return text.splitlines()[0], text.partition("Example: ")[2].partition("\n")[0]
+
+
+def _loaded(command: EntryPoint) -> Any:
+    try:
+        return command.load()
+    except Exception as error:  # whatever a module of another package raises
+        raise LapwingError(f"cannot be loaded from {command.value}: {error}") from error
 
 
 def _is_text(argument: str) -> bool:
