@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import tyro
 
@@ -34,6 +34,8 @@ class Reproduce:
 
     Example: lapwing reproduce theory --quick
     """
+
+    RENAMED: ClassVar = {"--again": "--overwrite"}
 
     name: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="NAME", help_behavior_hint="")] = ""
     """What to reproduce; --list shows the names."""
