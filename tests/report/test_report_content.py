@@ -9,9 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import lapwing as lw
 from lapwing.definitions import one_step
+from lapwing.environments import World
+from lapwing.environments.registry import WORLDS
 from lapwing.errors import LapwingError
 from lapwing.report.charts import curve_charts
 from lapwing.report.content import RunContent, content_of, dual_eigenvalues, rotated_to
@@ -220,3 +223,67 @@ def test_curves_show_what_the_history_has_columns_for(learned: Path) -> None:
     assert [trace["name"] for trace in duals["data"]] == ["dual 1", "dual 2"]
     bare = curve_charts([replace(run, history=[{"step": 1.0, "loss": float("nan")}])])
     assert bare == {}
+
+
+class Ring(World):
+    """A world from outside the package: states on a circle, drawn as one row of cells with a wall at either end."""
+
+    name = "ring-from-outside"
+    observation_shape = (2,)
+    actions = 2
+
+    def __init__(self, picture: bool) -> None:
+        self.picture = picture
+
+    def describe(self) -> dict[str, Any]:
+        return {"kind": "ring", "name": self.name, "picture": self.picture}
+
+    def reset(self, count: int, rng: np.random.Generator) -> Any:
+        return rng.integers(12, size=count)
+
+    def step(self, states: Any, actions: Any, rng: np.random.Generator) -> Any:
+        actions = rng.integers(2, size=len(states)) if actions is None else actions
+        return (states + 2 * actions - 1) % 12, actions
+
+    def observe(self, states: Any) -> Any:
+        angles = np.asarray(states) * np.pi / 6
+        return np.stack([np.cos(angles), np.sin(angles)], axis=-1).astype(np.float32)
+
+    def summary(self) -> dict[str, Any]:
+        return {"size": "12", "states": 12, "parts": 1, "description": "a ring"}
+
+    def table(self) -> Any:
+        return self.observe(np.arange(12))
+
+    def transition_matrix(self) -> Any:
+        shift = np.roll(np.eye(12), 1, axis=1)
+        return csr_array((shift + shift.T) / 2)
+
+    def field_points(self, cells: int = 96) -> Any:
+        return self.table() if self.picture else None
+
+    def field_image(self, values: Any) -> Any:
+        image = np.ma.masked_all((1, 14))
+        image[0, 1:13] = values
+        return image
+
+    def field_extent(self) -> tuple[float, float, float, float]:
+        return 0.0, 14.0, 1.0, 0.0
+
+
+@pytest.mark.parametrize("picture", [True, False])
+def test_a_world_from_outside_is_drawn_where_it_has_a_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, picture: bool
+) -> None:
+    monkeypatch.setitem(WORLDS, Ring.name, lambda: Ring(picture))
+    data = lw.collect(Ring(picture), steps=3000, seed=0)
+    write_run(lw.solve(data, 3), tmp_path / "run", data=data)
+    assert (tmp_path / "run" / "eigenvectors.png").exists() is picture
+    found = content_of(read_run(tmp_path / "run"))
+    assert found.has_points
+    assert found.has_picture is picture
+    if picture:
+        assert (found.arrays["rows"], found.arrays["columns"]) == (1, 14)
+        assert found.arrays["cells"] == list(range(1, 13))
+        assert found.score is not None
+        assert found.score.subspace_cosine > 0.9
