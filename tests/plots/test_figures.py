@@ -164,7 +164,7 @@ def test_print_has_no_titles_and_its_own_fonts_and_settings_stay(learned: Any, w
     assert dict(matplotlib.rcParams) == before
     assert figure.get_suptitle() == ""
     assert all(ax.get_title() == "" for ax in figure.axes)
-    assert {ax.xaxis.label.get_fontsize() for ax in figure.axes} == {PRINT.settings["axes.labelsize"]}
+    assert {ax.xaxis.label.get_fontsize() for ax in figure.axes} == {PRINT.settings["font.size"]}
     ticks = [tick.label1.get_fontsize() for ax in visible(figure) for tick in ax.xaxis.get_major_ticks()]
     assert set(ticks) <= {PRINT.settings["xtick.labelsize"]}
 

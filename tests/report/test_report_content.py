@@ -15,7 +15,7 @@ import lapwing as lw
 from lapwing.definitions import one_step
 from lapwing.environments import World
 from lapwing.environments.registry import WORLDS
-from lapwing.errors import LapwingError
+from lapwing.errors import DataError, LapwingError
 from lapwing.report.charts import curve_charts
 from lapwing.report.content import RunContent, content_of, dual_eigenvalues, rotated_to
 from lapwing.report.run_folder import write_run
@@ -105,8 +105,7 @@ def test_a_cluster_cut_by_the_number_of_components_is_turned_whole() -> None:
 
 def test_the_dual_estimate_is_mapped_back_to_the_shown_definition(learned: Path) -> None:
     run = read_run(learned)
-    found, remark = dual_eigenvalues(run)
-    assert remark is None
+    found = dual_eigenvalues(run)
     assert found is not None
     discounts = run.model.metadata["config"]["discounts"]
     back = np.mean([found / (1 - g + g * found) for g in discounts], axis=0)
@@ -118,11 +117,10 @@ def test_the_dual_estimate_of_sampled_pairs_needs_the_episode_lengths(tmp_path: 
     model = lw.learn(data, dim=2, preset="paper", steps=20, log_every=20, batch_size=64, hidden=(8,))
     write_run(model, tmp_path / "with", data=data)
     write_run(model, tmp_path / "without")
-    assert dual_eigenvalues(read_run(tmp_path / "with"))[0] is not None
-    missing, remark = dual_eigenvalues(read_run(tmp_path / "without"))
-    assert missing is None
-    assert remark is not None
-    assert "left out" in remark
+    assert dual_eigenvalues(read_run(tmp_path / "with")) is not None
+    with pytest.raises(DataError):
+        dual_eigenvalues(read_run(tmp_path / "without"))
+    assert "left out" in content_of(read_run(tmp_path / "without")).notes["spectrum"][0]
 
 
 def test_a_box_is_evaluated_on_a_raster(box: Path) -> None:

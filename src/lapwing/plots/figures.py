@@ -4,7 +4,7 @@ import io
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -56,24 +56,10 @@ class Style:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-_OPEN_FRAME = {"axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.2, "lines.markersize": 3.5}
-SCREEN = Style(9.6, 2.4, 60, True, {**_OPEN_FRAME, "axes.titlesize": 10, "legend.fontsize": 8})
-PRINT = Style(
-    5.5,
-    0.95,
-    12,
-    False,
-    {
-        **_OPEN_FRAME,
-        "font.size": 8,
-        "axes.labelsize": 8,
-        "xtick.labelsize": 7,
-        "ytick.labelsize": 7,
-        "legend.fontsize": 7,
-        "axes.linewidth": 0.6,
-        "grid.linewidth": 0.4,
-    },
-)
+_COMMON = {"axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.2, "lines.markersize": 3.5}
+_SMALL = {"font.size": 8, "xtick.labelsize": 7, "ytick.labelsize": 7, "legend.fontsize": 7, "axes.linewidth": 0.6}
+SCREEN = Style(9.6, 2.4, 60, True, {**_COMMON, "axes.titlesize": 10, "legend.fontsize": 8})
+PRINT = Style(5.5, 0.95, 12, False, {**_COMMON, **_SMALL, "grid.linewidth": 0.4})
 
 
 @dataclass(frozen=True)
@@ -93,28 +79,15 @@ class CurvePanel:
     lines: Mapping[str, str]
 
 
+_SIMILARITY = {"cosine": "subspace similarity", "paper_cosine": "the paper's cosine"}
+_LOSS = {"loss": "loss", "graph": "graph term", "dual": "dual term", "penalty": "penalty"}
+_CONSTRAINTS = {"error": "largest constraint error", "barrier": "barrier"}
+_ANGLE = {"angle": "largest angle"}
 CURVE_PANELS = {
-    "similarity": CurvePanel(
-        "Similarity to the ground truth",
-        "cosine to the ground truth",
-        False,
-        {"cosine": "subspace similarity", "paper_cosine": "the paper's cosine"},
-    ),
-    "angle": CurvePanel(
-        "Largest angle, estimated without a ground truth", "largest angle (sine)", True, {"angle": "largest angle"}
-    ),
-    "loss": CurvePanel(
-        "Loss and its terms",
-        "loss",
-        False,
-        {"loss": "loss", "graph": "graph term", "dual": "dual term", "penalty": "penalty"},
-    ),
-    "constraints": CurvePanel(
-        "Constraint error and barrier",
-        "constraint error, barrier",
-        True,
-        {"error": "largest constraint error", "barrier": "barrier"},
-    ),
+    "similarity": CurvePanel("Similarity to the ground truth", "cosine to the ground truth", False, _SIMILARITY),
+    "angle": CurvePanel("Largest angle, estimated without a ground truth", "largest angle (sine)", True, _ANGLE),
+    "loss": CurvePanel("Loss and its terms", "loss", False, _LOSS),
+    "constraints": CurvePanel("Constraint error and barrier", "constraint error, barrier", True, _CONSTRAINTS),
 }
 DUAL_COLUMN = re.compile(r"(?:dual|reading)_(\d{1,6})")
 
@@ -280,7 +253,7 @@ def curve_panels(history: History) -> dict[str, CurvePanel]:
     for key, panel in CURVE_PANELS.items():
         lines = {name: text for name, text in panel.lines.items() if name in columns}
         if lines:
-            panels[key] = CurvePanel(panel.title, panel.axis, panel.log, lines)
+            panels[key] = replace(panel, lines=lines)
     known = {"step", *(name for panel in panels.values() for name in panel.lines)}
     duals = {int(found[1]): name for name in columns if (found := DUAL_COLUMN.fullmatch(name))}
     if duals:

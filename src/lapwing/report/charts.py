@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from html import escape
-from itertools import pairwise
+from itertools import cycle, pairwise
 from typing import Any, NamedTuple
 
 from lapwing.plots.figures import CURVE_PANELS, CurvePanel, History, curve_panels
@@ -73,17 +73,11 @@ def spectrum_chart(spectra: Sequence[Series], definition: str) -> Chart:
 
 def compared_spectra(spectra: Sequence[tuple[str, Sequence[float], Sequence[float | None]]]) -> list[Series]:
     """Series that stand beside each other, from the name, eigenvalues and errors of each run."""
+    looks = zip(cycle(CYCLE), cycle(SYMBOLS), strict=False)
+    middle, width = (len(spectra) - 1) / 2, 0.5 / max(len(spectra), 1)
     return [
-        Series(
-            name,
-            values,
-            errors,
-            CYCLE[place % len(CYCLE)],
-            SYMBOLS[place % len(SYMBOLS)],
-            8,
-            (place - (len(spectra) - 1) / 2) * 0.5 / len(spectra),
-        )
-        for place, (name, values, errors) in enumerate(spectra)
+        Series(*spectrum, colour, symbol, 8, (place - middle) * width)
+        for place, (spectrum, (colour, symbol)) in enumerate(zip(spectra, looks, strict=False))
     ]
 
 

@@ -3,8 +3,9 @@
 import shlex
 import warnings
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -39,9 +40,10 @@ from lapwing.report.charts import (
     visits_chart,
 )
 from lapwing.report.sources import ScoreRecord, StoredRun
-from lapwing.representation import LaplacianRepresentation
 from lapwing.solving import solve
 from lapwing.storage.schemas import is_number
+
+Made = TypeVar("Made")
 
 # More points make the page large and slow to open; it then shows spectrum, curves and certificate alone.
 MAX_POINTS = 12_000
@@ -120,8 +122,8 @@ class DrawnField:
     Attributes:
         points: (n, ...) observations.
         values: (n, dim) components of the run; NaN where a table does not know the observation.
-        world: where there is one with a picture.
-        cells: (n,) pixel of each point, row by row.
+        world: where there is one.
+        cells: (n,) pixel of each point, row by row; None where the world has no picture.
         shape: rows and columns of the picture.
     """
 
@@ -130,6 +132,11 @@ class DrawnField:
     world: World | None = None
     cells: NDArray[np.int64] | None = None
     shape: tuple[int, int] = (0, 0)
+
+    @property
+    def hidden_axes(self) -> bool:
+        """Whether the world has more axes than its picture."""
+        return self.world is not None and bool(self.world.field_reach(CELLS)) and self.points.shape[1] > 2
 
     def place(self, point: int) -> str:
         """Where a point lies, as text."""
@@ -215,14 +222,18 @@ def content_of(run: StoredRun) -> RunContent:
     Returns:
         What the page shows.
     """
-    model = run.model
-    field, field_note = _field_of(run)
-    exact, truth_note = _ground_truth(run, field)
-    certificate = None if model.residuals is None else _certificate(model)
-    duals, dual_note = dual_eigenvalues(run)
+    model, notes = run.model, {"eigenvectors": list[str](), "spectrum": list[str]()}
+    field = _or_note(notes["eigenvectors"], _field_of, run)
+    exact = None if field is None else _or_note(notes["eigenvectors"], _ground_truth, run, field)
+    duals = _or_note(notes["spectrum"], dual_eigenvalues, run)
+    certificate = _or_note([], model.certificate)
     components = _components(run, exact, certificate, duals)
     drawn = 0 if field is None else min(model.dim, MAX_DRAWN, max(3, MAX_NUMBERS // len(field.points)))
-    cut = f"Of {model.dim} components the first {drawn} are drawn, and distances are measured in them."
+    if field is not None and field.hidden_axes:
+        notes["eigenvectors"].append("Only the first two axes of the world are drawn; the others are held fixed.")
+    if 0 < drawn < model.dim:
+        note = f"Of {model.dim} components the first {drawn} are drawn, and distances are measured in them."
+        notes["eigenvectors"].append(note)
     figures: dict[str, Any] = {"spectrum": _spectrum_chart(run, components), **curve_charts([run])}
     if run.data.episode_lengths and (lengths := lengths_chart(run.data.episode_lengths)):
         figures["lengths"] = lengths
@@ -235,10 +246,7 @@ def content_of(run: StoredRun) -> RunContent:
         drawn=drawn,
         arrays=_arrays(run, field, exact, drawn),
         figures=figures,
-        notes={
-            "eigenvectors": [note for note in (field_note, truth_note, cut if 0 < drawn < model.dim else None) if note],
-            "spectrum": [dual_note] if dual_note else [],
-        },
+        notes=notes,
         captions=_captions(run, field, exact, drawn),
         facts=_facts(run),
         config=_pairs(model.metadata.get("config")),
@@ -274,91 +282,99 @@ def rotated_to(learned: NDArray[np.float64], exact: NDArray[np.float64], cluster
     return rotated
 
 
-def dual_eigenvalues(run: StoredRun) -> tuple[NDArray[np.float64] | None, str | None]:
+def dual_eigenvalues(run: StoredRun) -> NDArray[np.float64] | None:
     """One-step eigenvalues ``1 - mu`` from the dual variables, which hold those of the training operator.
 
     Args:
         run: the run.
 
     Returns:
-        (dim,) eigenvalues, or None and why they cannot be shown.
+        (dim,) eigenvalues; None if the run was not learned.
+
+    Raises:
+        DataError: why they are not known.
     """
     readings = run.model.metadata.get("readings")
     raw = (readings.get("dual") or readings.get("multiplier")) if isinstance(readings, dict) else None
+    if run.method != "learned":
+        return None
     if not raw:
-        return (
-            None,
-            "There is no dual estimate: the objective has no dual variables." if run.method == "learned" else None,
-        )
-    if not (isinstance(raw, list) and all(is_number(value) for value in raw)):
-        return None, "The dual estimate is left out: it does not consist of numbers."
+        raise DataError("there is no dual estimate: the objective has no dual variables")
     try:
-        lags = _training_lags(run)
-        if lags is None:
-            return None, (
-                "The dual estimate is left out: it belongs to an operator of sampled pairs, and this run does not keep "
-                "the episode lengths that lead from it to these eigenvalues."
-            )
-        return lags.slowness(np.asarray(raw, dtype=np.float64))[: run.model.dim], None
-    except (LapwingError, TypeError, ValueError, KeyError) as error:
-        return None, f"The dual estimate is left out: the run does not say what it was trained with ({error})."
+        if not isinstance(raw, list) or not all(is_number(value) for value in raw):
+            raise DataError("it does not consist of numbers")
+        return _training_lags(run).slowness(np.asarray(raw, dtype=np.float64))[: run.model.dim]
+    except (TypeError, ValueError, KeyError) as error:
+        raise DataError(f"the dual estimate is left out: the run does not tell how to convert it ({error})") from error
 
 
-def _field_of(run: StoredRun) -> tuple[DrawnField | None, str | None]:
-    """Where components are shown; None, or what is special about it, as a note."""
-    world = world_from_description(run.model.metadata.get("world"))
-    listed = 0 if world is None else world.num_states or 0
-    if listed > MAX_POINTS:
-        return None, f"{listed:,} states are too many for a page: at most {MAX_POINTS:,} are drawn."
-    points = None if world is None else world.field_points(CELLS)
-    has_picture = points is not None
-    if points is None and isinstance(run.model.encoder, LookupEncoder):
-        points = run.model.encoder.observations
-    elif points is None:
-        points = run.observations
+def _training_lags(run: StoredRun) -> GapDistribution:
+    """The lags that the training operator was made of."""
+    config = run.model.metadata["config"]
+    endless = endless_gaps(config["discounts"])
+    if run.model.metadata.get("batches") == "exact":
+        return endless
+    record = run.data.episode_lengths
+    if record is None or record.lengths is None:
+        raise DataError("the episode lengths are not kept")
+    if sum(record.counts) > MAX_EPISODES or max(record.lengths, default=0) > MAX_LENGTH:
+        raise DataError(f"it has more than {MAX_EPISODES:,} episodes, or of more than {MAX_LENGTH:,} transitions")
+    lengths = np.repeat(np.asarray(record.lengths, dtype=np.int64), record.counts)
+    return gaps_inside_episodes(endless, lengths[lengths > 0], unbiased=config["batches"] != "sampled")
+
+
+def _or_note(notes: list[str], make: Callable[..., Made], *arguments: Any) -> Made | None:
+    """What a function returns; None, and the reason as a note, where it cannot be had."""
+    try:
+        return make(*arguments)
+    except LapwingError as error:
+        text = str(error)
+        notes.append(f"{text[:1].upper()}{text[1:]}.")
+        return None
+
+
+def _field_of(run: StoredRun) -> DrawnField:
+    """Where components are shown, and their values there."""
+    model, world = run.model, world_from_description(run.model.metadata.get("world"))
+    if world is not None and (world.num_states or 0) > MAX_POINTS:
+        raise DataError(f"{world.num_states:,} states are too many for a page: at most {MAX_POINTS:,} are drawn")
+    drawn = None if world is None else world.field_points(CELLS)
+    table = model.encoder.observations if isinstance(model.encoder, LookupEncoder) else run.observations
+    points = table if drawn is None else drawn
     if points is None:
-        return None, (
-            "The run keeps no observations at which to show components: its world has no picture, and it was written "
-            "without its data. Spectrum, curves and certificate need none."
+        raise DataError(
+            "the run keeps no observations at which to show components: its world has no picture, and it was written "
+            "without its data. Spectrum, curves and certificate need none"
         )
     if len(points) > MAX_POINTS:
-        return None, f"{len(points):,} observations are too many for a page: at most {MAX_POINTS:,} are drawn."
-    try:
-        chunks = [field_values(run.model, points[start : start + CHUNK]) for start in range(0, len(points), CHUNK)]
-        values = np.concatenate(chunks)
-        if np.isnan(values).all():
-            raise DataError("its table knows none of these observations")
-        if not isinstance(run.model.encoder, LookupEncoder) and not np.isfinite(values).all():
-            raise DataError("it gives NaN or infinity on some states: training has diverged")
-    except LapwingError as error:
-        return None, f"The components cannot be shown on {run.name}: {error}."
-    if world is None or not has_picture:
-        return DrawnField(points, values), None
+        raise DataError(f"{len(points):,} observations are too many for a page: at most {MAX_POINTS:,} are drawn")
+    values = np.concatenate([field_values(model, points[i : i + CHUNK]) for i in range(0, len(points), CHUNK)])
+    if np.isnan(values).all() or (np.isnan(values).any() and not isinstance(model.encoder, LookupEncoder)):
+        raise DataError(f"the components cannot be shown on {run.name}: they are NaN there")
+    if world is None or drawn is None:
+        return DrawnField(points, values, world)
     # The picture of the points' own numbers tells where each lies.
     numbers = np.ma.filled(world.field_image(np.arange(len(points), dtype=np.float64)), np.nan)
     (free,) = np.nonzero(~np.isnan(numbers.ravel()))
-    cells = free[np.argsort(numbers.ravel()[free])]
-    axes = points.shape[1] if world.field_reach(CELLS) else 0
-    note = f"Of the world's {axes} axes the first two are drawn, the others held at a quarter of their side."
-    return DrawnField(points, values, world, cells, numbers.shape), note if axes > 2 else None
+    return DrawnField(points, values, world, free[np.argsort(numbers.ravel()[free])], numbers.shape)
 
 
-def _ground_truth(run: StoredRun, field: DrawnField | None) -> tuple[GroundTruth | None, str | None]:
-    """The ground truth for a run that has one; None, and where a reader may wonder, why."""
-    if field is None or field.world is None:
-        return None, None
+def _ground_truth(run: StoredRun, field: DrawnField) -> GroundTruth | None:
+    """The ground truth for a run that has one."""
+    if field.world is None:
+        return None
     if run.method == "exact":
-        return None, "These components are the ground truth itself."
+        raise DataError("these components are the ground truth itself")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LapwingWarning)
             exact = run.ground_truth or solve(field.world, run.model.dim)
             found = run.scores.learned or msgspec.convert(score(run.model, exact).as_dict(), ScoreRecord)
+        everywhere = np.asarray(exact.transform_all(field.points), dtype=np.float64)
     except LapwingError as error:
-        return None, f"There is no ground truth to compare with: {error}."
+        raise DataError(f"there is no ground truth to compare with: {error}") from error
     clusters = group_degenerate(1.0 - exact.mu, EXACT_TOLERANCE if run.model.exact else DATA_TOLERANCE)
-    values = rotated_to(field.values, np.asarray(exact.transform_all(field.points), dtype=np.float64), clusters)
-    return GroundTruth(exact.mu[: run.model.dim], values, clusters, found), None
+    return GroundTruth(exact.mu[: run.model.dim], rotated_to(field.values, everywhere, clusters), clusters, found)
 
 
 def _components(
@@ -518,28 +534,6 @@ def _pairs(record: Any) -> list[tuple[str, str]]:
     if not isinstance(record, dict):
         return []
     return [(str(name), ", ".join(map(str, v)) if isinstance(v, list) else str(v)) for name, v in record.items()]
-
-
-def _training_lags(run: StoredRun) -> GapDistribution | None:
-    """The distribution of lags that the training operator was made of; None where it is not known."""
-    config = run.model.metadata["config"]
-    endless = endless_gaps(config["discounts"])
-    if run.model.metadata.get("batches") == "exact":
-        return endless
-    record = run.data.episode_lengths
-    if record is None or record.lengths is None:
-        return None
-    if sum(record.counts) > MAX_EPISODES or max(record.lengths, default=0) > MAX_LENGTH:
-        raise DataError(f"it has more than {MAX_EPISODES:,} episodes, or of more than {MAX_LENGTH:,} transitions")
-    lengths = np.repeat(np.asarray(record.lengths, dtype=np.int64), record.counts)
-    return gaps_inside_episodes(endless, lengths[lengths > 0], unbiased=config["batches"] != "sampled")
-
-
-def _certificate(model: LaplacianRepresentation) -> Certificate | None:
-    try:
-        return model.certificate()
-    except LapwingError:
-        return None
 
 
 def _entry(column: Any, i: int) -> float | None:

@@ -4,7 +4,7 @@ import base64
 import operator
 from collections.abc import Sequence
 from html import escape
-from typing import Any, cast
+from typing import cast
 
 from matplotlib.figure import Figure
 
@@ -100,17 +100,17 @@ def _table(model: LaplacianRepresentation) -> str:
         verdicts: Sequence[str] | None = model.certificate().verdicts
     except LapwingError:  # it has no residuals to certify
         verdicts = None
-    bars = None if model.mu_errors is None else model.error_bars_in(model.definition)
-    lines: list[list[Any]] = [["", f"eigenvalue ({escape(str(model.definition))})"]]
+    bars = [""] * model.dim
+    if model.mu_errors is not None:
+        bars = [f" &plusmn; {bar:.1g}" for bar in model.error_bars_in(model.definition)]
+    lines = [["", f"eigenvalue ({escape(str(model.definition))})", "verdict"]]
     for i in range(min(model.dim, SHOWN_ROWS)):
-        lines.append([i + 1, f"{model.eigenvalues[i]:.5g}" + ("" if bars is None else f" &plusmn; {bars[i]:.1g}")])
-    if verdicts is not None:
-        lines[0].append("verdict")
-        for line, verdict in zip(lines[1:], verdicts, strict=False):
-            line.append(f'<span style="{_chip_style(verdict)}">{escape(verdict)}</span>')
+        verdict = verdicts[i] if verdicts else "not certified"
+        chip = f'<span style="{_chip_style(verdict)}">{escape(verdict)}</span>'
+        lines.append([str(i + 1), f"{model.eigenvalues[i]:.5g}{bars[i]}", chip])
+    tags = ["th"] + ["td"] * (len(lines) - 1)
     rows = (
-        "".join(f'<{"td" if number else "th"} style="{CELL}">{cell}</{"td" if number else "th"}>' for cell in line)
-        for number, line in enumerate(lines)
+        "".join(f'<{tag} style="{CELL}">{cell}</{tag}>' for cell in line) for tag, line in zip(tags, lines, strict=True)
     )
     body = "".join(f'<tr style="background:transparent">{row}</tr>' for row in rows)
     more = f"<div>and {model.dim - SHOWN_ROWS} more</div>" if model.dim > SHOWN_ROWS else ""

@@ -63,17 +63,11 @@ class Eigenvalues(msgspec.Struct):
     values: list[float]
 
 
-class BaselineScore(msgspec.Struct):
-    """Of the baseline's score the page shows this alone."""
-
-    subspace_cosine: float
-
-
 class ScoresRecord(msgspec.Struct):
     """What ``scores.json`` holds: scores against the ground truth, and the eigenvalues of the counting baseline."""
 
     learned: ScoreRecord | None = None
-    baseline: BaselineScore | None = None
+    baseline: ScoreRecord | None = None
     baseline_eigenvalues: Eigenvalues | None = None
 
 
