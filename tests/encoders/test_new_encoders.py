@@ -1,6 +1,7 @@
 """Encoders from outside the package: a row in the table with options of any plain kind, and users' own networks."""
 
 import functools
+import runpy
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.encoders import ENCODERS, Constant, EncoderKind, build_encoder, own_encoder, trainable_filter
+from lapwing.encoders import ENCODERS, Constant, build_encoder, own_encoder, trainable_filter
 from lapwing.errors import ArgumentError, DamagedFileError
 
 pytestmark = pytest.mark.filterwarnings("ignore::lapwing.errors.UntrustedWarning")
 
+SKELETON = Path(__file__).parents[2] / "docs" / "skeletons" / "encoder.py"
 DIM, OUTPUTS = 2, 4
 LEARNING: dict[str, Any] = {"dim": DIM, "spare": OUTPUTS - DIM, "steps": 6, "log_every": 3, "seed": 0}
 
@@ -29,40 +31,12 @@ def data() -> lw.Trajectories:
 POINTS = np.random.default_rng(1).uniform(-0.5, 0.5, (37, 2)).astype(np.float32)
 
 
-class Wave(eqx.Module):
-    """An encoder of somebody else's."""
-
-    weight: jax.Array
-    shift: jax.Array | None
-    activation: str = eqx.field(static=True)
-    gain: float = eqx.field(static=True)
-
-    def __call__(self, batch: jax.Array) -> jax.Array:
-        function = {"sin": jnp.sin, "tanh": jnp.tanh}[self.activation]
-        return self.gain * function(batch @ self.weight + (0.0 if self.shift is None else self.shift))
-
-
-def wave(
-    observation_shape: tuple[int, ...],
-    dim: int,
-    *,
-    key: jax.Array,
-    gain: float = 1.0,
-    activation: str = "sin",
-    shifted: bool = True,
-    seed: int | None = None,
-    names: dict[str, list[Any]] | None = None,
-) -> Wave:
-    """A layer of waves."""
-    weight = jax.random.normal(key, (observation_shape[0], dim)) * (1.0 if names is None else names["scale"][0])
-    return Wave(weight, jnp.zeros(dim) if shifted else None, activation, gain)
-
-
 @pytest.fixture
 def with_a_row() -> Iterator[None]:
-    ENCODERS["wave"] = EncoderKind(wave)
+    """The encoder that the documentation gives to copy."""
+    runpy.run_path(str(SKELETON))
     yield
-    del ENCODERS["wave"]
+    ENCODERS.pop("wave", None)
 
 
 @pytest.mark.usefixtures("with_a_row")
@@ -70,7 +44,7 @@ def with_a_row() -> Iterator[None]:
     "options",
     [
         {},
-        {"gain": 0.1 + 0.2, "activation": "tanh", "shifted": False, "seed": 10**12, "names": {"scale": [0.25, None]}},
+        {"gain": 0.1 + 0.2, "activation": "tanh", "shifted": False, "scales": {"weight": [0.25, None, 10**12]}},
     ],
 )
 def test_an_encoder_added_by_one_row_learns_and_survives_its_file(
@@ -86,7 +60,6 @@ def test_an_encoder_added_by_one_row_learns_and_survives_its_file(
     del ENCODERS["wave"]
     with pytest.raises(DamagedFileError):
         lw.load(tmp_path)
-    ENCODERS["wave"] = EncoderKind(wave)
 
 
 class Rows(eqx.Module):
