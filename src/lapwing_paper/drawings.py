@@ -35,7 +35,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class CurvePanel:
+class LinePanel:
     """A panel of curves."""
 
     title: str
@@ -120,7 +120,7 @@ class StudyFigure:
 
     name: str
     title: str
-    panels: tuple[CurvePanel | BarPanel | FieldPanel, ...]
+    panels: tuple[LinePanel | BarPanel | FieldPanel, ...]
     columns: int
     x_label: str = ""
     y_label: str = ""
@@ -131,7 +131,7 @@ class StudyFigure:
         """The whole figure: panels in a grid, one legend where lines share their labels."""
         panels = self.panels
         rows, columns = max(-(-len(panels) // self.columns), 1), min(self.columns, max(len(panels), 1))
-        width, height = panels[0].size if panels else CurvePanel.size
+        width, height = panels[0].size if panels else LinePanel.size
         if len(panels) == 1 and isinstance(panels[0], BarPanel):
             width, height = 8.0, 3.4
         figure = Figure(figsize=(max(columns * width, 6.0), rows * height + 0.9), layout="constrained")
@@ -147,7 +147,7 @@ class StudyFigure:
                 ax.set_ylim(*self.y_limits)
         for ax in axes[len(panels) :]:
             ax.set_visible(False)
-        _add_legend(figure, [panel for panel in panels if isinstance(panel, CurvePanel)])
+        _add_legend(figure, [panel for panel in panels if isinstance(panel, LinePanel)])
         letters = int(figure.get_figwidth() * LETTERS_PER_INCH)
         figure.suptitle("\n".join(textwrap.fill(line, letters) for line in self.title.split("\n")), fontsize=10)
         return figure
@@ -160,7 +160,7 @@ def _look(number: int, count: int, ordered: bool) -> tuple[Any, str]:
     return COLOURS[number % len(COLOURS)], LINE_STYLES[(number // len(COLOURS)) % len(LINE_STYLES)]
 
 
-def _add_legend(figure: Figure, panels: list[CurvePanel]) -> None:
+def _add_legend(figure: Figure, panels: list[LinePanel]) -> None:
     """One legend below if all panels have the same lines, else one in each; none for a single line."""
     if not panels or max(len(panel.lines) for panel in panels) < 2:
         return

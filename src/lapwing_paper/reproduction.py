@@ -16,7 +16,7 @@ from lapwing_paper.scheduling import Failure, StudyProgress, carry_out, distinct
 from lapwing_paper.studies.catalogue import find_study
 from lapwing_paper.study import Plan, make_plan
 from lapwing_paper.study_request import FILE, StudyRequest, digest, read_request, write_request
-from lapwing_paper.tables import Table, markdown_text
+from lapwing_paper.tables import ResultTable, markdown_text
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Reproduction:
     plan: Plan
     results: Results
     failures: list[Failure]
-    tables: list[Table]
+    tables: list[ResultTable]
     files: list[Path]
 
 

@@ -9,7 +9,7 @@ from lapwing.errors import ArgumentError
 from lapwing_paper.drawings import StudyFigure
 from lapwing_paper.run_store import Results, StudyRun
 from lapwing_paper.study_worlds import StudyWorld, origins_note, study_worlds
-from lapwing_paper.tables import Table
+from lapwing_paper.tables import ResultTable
 
 # More than anybody has machines for.
 MAX_SEEDS = 10_000
@@ -61,7 +61,7 @@ class Study:
     full: Scale
     deviations: tuple[str, ...]
     methods: Callable[["Plan"], Methods]
-    tables: Callable[["Plan", Results], list[Table]]
+    tables: Callable[["Plan", Results], list[ResultTable]]
     figures: Callable[["Plan", Results], list[StudyFigure]] = lambda plan, results: []
     task: str = "learn"
 

@@ -51,7 +51,7 @@ class Bold(str):
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """A table of results, written as Markdown, LaTeX, terminal rows or JSON.
 
     Attributes:
@@ -61,7 +61,7 @@ class Table:
         notes: sentences below the table, such as the command that made it.
 
     Example:
-        >>> table = Table("cosines", "Cosine similarity", [{"world": "GridRoom-1", "ALLO": Bold("0.9912")}])
+        >>> table = ResultTable("cosines", "Cosine similarity", [{"world": "GridRoom-1", "ALLO": Bold("0.9912")}])
         >>> print(table.markdown())
         **Cosine similarity**
         <BLANKLINE>

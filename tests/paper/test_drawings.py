@@ -14,7 +14,7 @@ import lapwing as lw
 from lapwing.environments.grid import GridWorld
 from lapwing.environments.world import FIELD_CELLS
 from lapwing.plots.figures import save_figure
-from lapwing_paper.drawings import MARK, PALE, SOLID, BarPanel, CurvePanel, FieldPanel, Line, StudyFigure
+from lapwing_paper.drawings import MARK, PALE, SOLID, BarPanel, FieldPanel, Line, LinePanel, StudyFigure
 
 X = np.array([1000.0, 2000.0, 3000.0])
 
@@ -26,11 +26,11 @@ def line(label: str, height: float = 0.5, highlighted: bool = False, band: float
     return Line(label, X, y, y - band, y + band, highlighted)
 
 
-def curves(*labels: str, title: str = "a world") -> CurvePanel:
-    return CurvePanel(title, tuple(line(label, 0.1 * i) for i, label in enumerate(labels)))
+def curves(*labels: str, title: str = "a world") -> LinePanel:
+    return LinePanel(title, tuple(line(label, 0.1 * i) for i, label in enumerate(labels)))
 
 
-def picture(*panels: CurvePanel | BarPanel | FieldPanel, columns: int = 3, **options: object) -> StudyFigure:
+def picture(*panels: LinePanel | BarPanel | FieldPanel, columns: int = 3, **options: object) -> StudyFigure:
     return StudyFigure("figure", "The title", panels, columns, "steps", "cosine", **options)  # type: ignore[arg-type]
 
 
@@ -52,7 +52,7 @@ def drawn(figure: Figure) -> Figure:
 
 def test_lines_and_bands_are_where_their_numbers_say() -> None:
     given = line("ALLO", 0.8)
-    ax = drawn(StudyFigure.draw(picture(CurvePanel("GridRoom-1", (given,))))).axes[0]
+    ax = drawn(StudyFigure.draw(picture(LinePanel("GridRoom-1", (given,))))).axes[0]
     (found,) = ax.get_lines()
     np.testing.assert_array_equal(found.get_xdata(), X)
     np.testing.assert_array_equal(found.get_ydata(), given.y)
@@ -66,13 +66,13 @@ def test_lines_and_bands_are_where_their_numbers_say() -> None:
 
 
 def test_a_line_without_a_band_has_none() -> None:
-    ax = StudyFigure.draw(picture(CurvePanel("w", (line("ALLO", band=None),)))).axes[0]
+    ax = StudyFigure.draw(picture(LinePanel("w", (line("ALLO", band=None),)))).axes[0]
     assert len(ax.collections) == 0
 
 
 def test_the_highlighted_line_is_the_thickest_and_on_top() -> None:
     lines = (line("b = 1"), line("b = 2", highlighted=True), line("b = 3"))
-    ax = StudyFigure.draw(picture(CurvePanel("w", lines))).axes[0]
+    ax = StudyFigure.draw(picture(LinePanel("w", lines))).axes[0]
     widths = [one.get_linewidth() for one in ax.get_lines()]
     heights = [one.get_zorder() for one in ax.get_lines()]
     assert widths[1] > max(widths[0], widths[2])
@@ -109,7 +109,7 @@ def test_a_single_line_needs_no_legend() -> None:
 @pytest.mark.parametrize("position", [0, 1])
 def test_a_panel_without_lines_stays_empty_beside_the_others(position: int) -> None:
     panels = [curves("ALLO", "GGDO", title="full"), curves("ALLO", "GGDO", title="full too")]
-    panels.insert(position, CurvePanel("nothing yet", ()))
+    panels.insert(position, LinePanel("nothing yet", ()))
     figure = drawn(StudyFigure.draw(picture(*panels)))
     assert [ax.get_title() for ax in shown(figure)][position] == "nothing yet"
     named = [text.get_text() for legend in figure.legends for text in legend.get_texts()]

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lapwing_paper.tables import Bold, Table, mean_std, number, p_value, percent
+from lapwing_paper.tables import Bold, ResultTable, mean_std, number, p_value, percent
 
 NASTY = r"%_&#$^~\{}|*[]<>`–±λ-5"
 
-TABLE = Table(
+TABLE = ResultTable(
     name="cosines-xy",
     title="Cosine similarity & its spread",
     records=[
@@ -115,32 +115,32 @@ def test_the_terminal_and_json_forms_are_plain_text() -> None:
 
 
 def test_special_characters_print_as_themselves_in_latex() -> None:
-    source = Table("t", NASTY, [{"a": NASTY, NASTY: Bold(NASTY)}], (NASTY,)).latex()
+    source = ResultTable("t", NASTY, [{"a": NASTY, NASTY: Bold(NASTY)}], (NASTY,)).latex()
     check_structure(source, columns=2, rows=1)
     assert source.count(r"\%\_\&\#\$\textasciicircum{}\textasciitilde{}\textbackslash{}\{\}$|$*[]$<$$>$`--") == 5
 
 
 def test_a_minus_before_a_number_is_one_in_latex_but_a_hyphen_is_not() -> None:
-    table = Table("t", "t", [{"a": "GridMaze-17", "b": "-0.5 (-.1)"}, {"a": "1e-05", "b": "2020-21"}])
+    table = ResultTable("t", "t", [{"a": "GridMaze-17", "b": "-0.5 (-.1)"}, {"a": "1e-05", "b": "2020-21"}])
     assert r"GridMaze-17 & $-$0.5 ($-$.1) \\" in table.latex()
     assert r"1e-05 & 2020-21 \\" in table.latex()
 
 
 @pytest.mark.parametrize("text", ["[0.1, 0.2]", "*"])
 def test_a_row_does_not_give_arguments_to_the_line_break_before_it(text: str) -> None:
-    table = Table("t", "t", [{"a": "x", "b": "y"}, {"a": text, "b": "y"}])
+    table = ResultTable("t", "t", [{"a": "x", "b": "y"}, {"a": text, "b": "y"}])
     assert f"\n{{{text[0]}}}{text[1:]} & y \\\\\n" in table.latex()
 
 
 @given(st.lists(st.tuples(texts, texts, st.booleans()), max_size=4), texts)
 def test_no_text_breaks_the_structure_of_latex(rows: list[tuple[str, str, bool]], text: str) -> None:
     records = [{"a": first, "b": Bold(second) if bold else second} for first, second, bold in rows]
-    check_structure(Table("t", text, records, (text,)).latex(), columns=2 if rows else 1, rows=len(rows))
+    check_structure(ResultTable("t", text, records, (text,)).latex(), columns=2 if rows else 1, rows=len(rows))
 
 
 @given(st.lists(st.tuples(texts, texts), min_size=1, max_size=4))
 def test_no_text_breaks_the_rows_of_markdown(rows: list[tuple[str, str]]) -> None:
-    lines = Table("t", "t", [{"a": a, "b": b} for a, b in rows]).markdown().strip("\n").split("\n")
+    lines = ResultTable("t", "t", [{"a": a, "b": b} for a, b in rows]).markdown().strip("\n").split("\n")
     assert len(lines) == 4 + len(rows)
     for line, row in zip(lines[4:], rows, strict=True):
         assert cells_of_markdown(line) == [" ".join(text.split()) for text in row]
@@ -160,12 +160,12 @@ def test_no_text_breaks_the_rows_of_markdown(rows: list[tuple[str, str]]) -> Non
     ],
 )
 def test_columns_of_numbers_are_set_to_the_right(cells: tuple[str, ...], numeric: bool) -> None:
-    rule = Table("t", "t", [{"a": cell} for cell in cells]).markdown().split("\n")[3]
+    rule = ResultTable("t", "t", [{"a": cell} for cell in cells]).markdown().split("\n")[3]
     assert rule == ("| ---: |" if numeric else "| --- |")
 
 
 def test_an_empty_cell_is_not_made_bold() -> None:
-    table = Table("t", "t", [{"a": Bold("")}])
+    table = ResultTable("t", "t", [{"a": Bold("")}])
     assert "**" not in table.markdown().split("\n")[4]
     assert "textbf" not in table.latex()
 

@@ -5,7 +5,7 @@ from lapwing_paper.run_store import Results
 from lapwing_paper.studies.learning_curves import bands_note, curves_figure, final_table, panel
 from lapwing_paper.studies.methods import allo_settings, ggdo_settings, paper_run
 from lapwing_paper.study import Methods, Plan, Scale, Study
-from lapwing_paper.tables import Table
+from lapwing_paper.tables import ResultTable
 
 BARRIER = 0.1
 RATES = (0.0, 0.001, 0.01, 0.1, 1.0)
@@ -37,7 +37,7 @@ def methods(plan: Plan) -> Methods:
     return [(name, paper_run(options, scale.transitions, scale.steps)) for name, options in found]
 
 
-def tables(plan: Plan, results: Results) -> list[Table]:
+def tables(plan: Plan, results: Results) -> list[ResultTable]:
     """Final similarity by method and rate."""
     shown = [label for label, _ in methods(plan) if results.select(method=label)]
     notes = (

@@ -11,12 +11,12 @@ from lapwing_paper.seed_statistics import Welch, aggregate, bootstrap_interval, 
 from lapwing_paper.studies.methods import ALLO_PAPER, GGDO_PAPER
 from lapwing_paper.study import Plan
 from lapwing_paper.study_worlds import StudyWorld
-from lapwing_paper.tables import Table, mean_std, number, p_value, sample_cell
+from lapwing_paper.tables import ResultTable, mean_std, number, p_value, sample_cell
 
 SIGNIFICANT = 0.01
 
 
-def comparison_tables(plan: Plan, results: Results, ours: str, observation: str) -> list[Table]:
+def comparison_tables(plan: Plan, results: Results, ours: str, observation: str) -> list[ResultTable]:
     """The paper's table, ours beside the paper's mean, and aggregates over worlds."""
     return [
         _as_in_the_paper(plan, results, observation),
@@ -61,7 +61,7 @@ def _component_bars(results: Results, world: str) -> BarPanel:
     return difference_bars(world, [str(i + 1) for i in components], tests)
 
 
-def _as_in_the_paper(plan: Plan, results: Results, observation: str) -> Table:
+def _as_in_the_paper(plan: Plan, results: Results, observation: str) -> ResultTable:
     """ALLO against GGDO with the paper's settings, metric and test."""
     tests = [_test(results, world) for world in plan.labels]
     adjusted = holm([test.p_value for test in tests])
@@ -89,7 +89,7 @@ def _as_in_the_paper(plan: Plan, results: Results, observation: str) -> Table:
         plan.layouts_note,
     )
     name = "table-1" if observation == "xy" else "table-2"
-    return Table(name, f"{plan.title}: ALLO against GGDO", records, notes)
+    return ResultTable(name, f"{plan.title}: ALLO against GGDO", records, notes)
 
 
 def _published(world: StudyWorld, observation: str) -> PublishedCosine:
@@ -98,7 +98,7 @@ def _published(world: StudyWorld, observation: str) -> PublishedCosine:
     return published_cosines(observation).get(world.paper_name, unknown) if world.is_the_papers else unknown
 
 
-def _beside_the_paper(plan: Plan, results: Results, ours: str, observation: str) -> Table:
+def _beside_the_paper(plan: Plan, results: Results, ours: str, observation: str) -> ResultTable:
     records = []
     for world in plan.worlds:
         values = partial(results.values, world=world.label, method=ours)
@@ -127,7 +127,7 @@ def _beside_the_paper(plan: Plan, results: Results, ours: str, observation: str)
         "the machine did.",
         plan.layouts_note,
     )
-    return Table("beside-the-paper", f"{plan.title}: {ours} beside the paper", records, notes)
+    return ResultTable("beside-the-paper", f"{plan.title}: {ours} beside the paper", records, notes)
 
 
 def signed(difference: float) -> str:
@@ -135,7 +135,7 @@ def signed(difference: float) -> str:
     return "–" if np.isnan(difference) else f"{difference:+.4f}"
 
 
-def _aggregates(plan: Plan, results: Results, methods: tuple[str, ...]) -> Table:
+def _aggregates(plan: Plan, results: Results, methods: tuple[str, ...]) -> ResultTable:
     """Over all worlds: mean, median and interquartile mean, 95 % intervals by stratified bootstrap."""
     records = []
     for method in methods:
@@ -157,4 +157,4 @@ def _aggregates(plan: Plan, results: Results, methods: tuple[str, ...]) -> Table
                 }
             )
     notes = ("95 % intervals by stratified bootstrap over seeds within worlds (Agarwal et al., 2021).",)
-    return Table("aggregates", f"{plan.title}: over all worlds", records, notes)
+    return ResultTable("aggregates", f"{plan.title}: over all worlds", records, notes)

@@ -11,7 +11,7 @@ from lapwing_paper.studies.eigenvalues import SMALLEST_PRINTED, known_mean, mean
 from lapwing_paper.studies.methods import ALLO_DEFAULT, ALLO_PAPER, allo_settings, exact_run, paper_run
 from lapwing_paper.study import Methods, Plan, Scale, Study
 from lapwing_paper.study_worlds import TWELVE_WORLDS
-from lapwing_paper.tables import Table, percent
+from lapwing_paper.tables import ResultTable, percent
 from lapwing_paper.tasks import EPISODE_LENGTH
 
 GLUED = "ALLO (paper preset), episodes glued"
@@ -85,7 +85,7 @@ def explained(world: str) -> tuple[float, float, float]:
     return errors[0], errors[1], errors[2]
 
 
-def tables(plan: Plan, results: Results) -> list[Table]:
+def tables(plan: Plan, results: Results) -> list[ResultTable]:
     """Errors stage by stage, and how much of the printed errors the two biases explain."""
     errors = {world: stage_errors(results, world) for world in plan.labels if results.select(world)}
     records = [
@@ -102,7 +102,7 @@ def tables(plan: Plan, results: Results) -> list[Table]:
         f"{plan.scale.steps:,} steps, {plan.scale.transitions:,} transitions, {plan.scale.seeds} seed(s).",
         plan.layouts_note,
     )
-    return [Table("stages", plan.title, records, notes), _explained_table()]
+    return [ResultTable("stages", plan.title, records, notes), _explained_table()]
 
 
 def figures(plan: Plan, results: Results) -> list[StudyFigure]:
@@ -114,7 +114,7 @@ def figures(plan: Plan, results: Results) -> list[StudyFigure]:
     return [StudyFigure("stages", plan.title, panels, 4, "stage", "mean relative error", description)]
 
 
-def _explained_table() -> Table:
+def _explained_table() -> ResultTable:
     heads = ("printed against the truth", "against cut lags", "against cut lags and glued episodes")
     records = [
         {"Env": world, **{head: percent(value) for head, value in zip(heads, explained(world), strict=True)}}
@@ -126,7 +126,7 @@ def _explained_table() -> Table:
         f"{CHUNK:,} states add. Mean relative deviations over eigenvalues above 0.0005. What is left is of the "
         "sign that imperfect components give: their energy exceeds the eigenvalue.",
     )
-    return Table("explained", "How much of the printed errors two biases explain", records, notes)
+    return ResultTable("explained", "How much of the printed errors two biases explain", records, notes)
 
 
 STUDY = Study(

@@ -14,7 +14,7 @@ from lapwing_paper.studies.comparison import difference_bars
 from lapwing_paper.studies.methods import ALLO_DEFAULT, ALLO_PAPER, GGDO_PAPER
 from lapwing_paper.study import Plan, Study
 from lapwing_paper.study_worlds import StudyWorld
-from lapwing_paper.tables import Table, mean_std, number, p_value, percent, sample_cell
+from lapwing_paper.tables import ResultTable, mean_std, number, p_value, percent, sample_cell
 from lapwing_paper.tasks import EPISODE_LENGTH
 
 # Four printed decimals are too few for smaller ones.
@@ -51,7 +51,7 @@ def known_mean(values: Values | list[float]) -> float:
     return float(np.mean(known)) if known else np.nan
 
 
-def tables(plan: Plan, results: Results) -> list[Table]:
+def tables(plan: Plan, results: Results) -> list[ResultTable]:
     """Mean relative errors by world, and the paper's table of eigenvalues."""
     return [_errors_table(plan, results), _table_3(plan, results)]
 
@@ -75,7 +75,7 @@ def _test(results: Results, world: str) -> Welch:
     return welch(mean_errors(monte_carlo(results, world), truth), allo)
 
 
-def _errors_table(plan: Plan, results: Results) -> Table:
+def _errors_table(plan: Plan, results: Results) -> ResultTable:
     tests = [_test(results, world) for world in plan.labels]
     adjusted = holm([test.p_value for test in tests])
     errors = [_errors(results, world) for world in plan.worlds]
@@ -97,7 +97,7 @@ def _errors_table(plan: Plan, results: Results) -> Table:
         f"Paper preset: {plan.scale.steps:,} steps. {plan.scale.transitions:,} transitions, {plan.scale.seeds} seeds.",
         plan.layouts_note,
     )
-    return Table("figure-4b", f"{plan.title}: mean relative errors", records, notes)
+    return ResultTable("figure-4b", f"{plan.title}: mean relative errors", records, notes)
 
 
 def _errors(results: Results, world: StudyWorld) -> dict[str, float]:
@@ -124,7 +124,7 @@ def _errors(results: Results, world: StudyWorld) -> dict[str, float]:
     }
 
 
-def _table_3(plan: Plan, results: Results) -> Table:
+def _table_3(plan: Plan, results: Results) -> ResultTable:
     """True, learned and published eigenvalues, one row per component."""
     records = []
     for world in plan.worlds:
@@ -146,7 +146,7 @@ def _table_3(plan: Plan, results: Results) -> Table:
                     "GGDO, published": mean_std(row.ggdo_mean, row.ggdo_std),
                 }
             )
-    return Table("table-3", f"{plan.title}: successor(0.9)", records, (plan.layouts_note,))
+    return ResultTable("table-3", f"{plan.title}: successor(0.9)", records, (plan.layouts_note,))
 
 
 def _published(world: StudyWorld) -> list[PublishedEigenvalue]:

@@ -4,7 +4,7 @@ from lapwing_paper.run_store import Results
 from lapwing_paper.studies.learning_curves import final_table
 from lapwing_paper.studies.methods import PAPER_GGDO_BARRIER, PLAIN, exact_run, ggdo_barrier
 from lapwing_paper.study import Methods, Plan, Scale, Study
-from lapwing_paper.tables import Table
+from lapwing_paper.tables import ResultTable
 
 BARRIERS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
 QUICK_BARRIERS = (1.0, 10.0)
@@ -22,7 +22,7 @@ def methods(plan: Plan) -> Methods:
     return plain + [(f"{name} + Ritz", exact_run({**common, **own, "refine": "ritz"})) for name, own in found]
 
 
-def tables(plan: Plan, results: Results) -> list[Table]:
+def tables(plan: Plan, results: Results) -> list[ResultTable]:
     """Final similarity by method."""
     notes = (
         f"From the exact operator, {plan.scale.steps:,} steps, {plan.scale.seeds} seed(s), 11 components: subspace "

@@ -7,7 +7,7 @@ from lapwing_paper.run_store import Results
 from lapwing_paper.studies.learning_curves import curves_figure, panel
 from lapwing_paper.studies.methods import PLAIN
 from lapwing_paper.study import Methods, Plan, Scale, Study
-from lapwing_paper.tables import Table, number
+from lapwing_paper.tables import ResultTable, number
 
 WANTED = 0.99
 DISCOUNTS: dict[str, list[float]] = {
@@ -47,7 +47,7 @@ def steps_to(results: Results, world: str, method: str) -> tuple[float, float]:
     return (float(steps[reached[0]]) if len(reached) else np.nan), float(mean[-1])
 
 
-def tables(plan: Plan, results: Results) -> list[Table]:
+def tables(plan: Plan, results: Results) -> list[ResultTable]:
     """Steps to the wanted cosine; where it is not reached, the last value."""
 
     def cell(world: str, method: str) -> str:
@@ -63,7 +63,7 @@ def tables(plan: Plan, results: Results) -> list[Table]:
         f"steps; {plan.scale.seeds} seed(s).",
         plan.layouts_note,
     )
-    return [Table("horizons", plan.title, records, notes)]
+    return [ResultTable("horizons", plan.title, records, notes)]
 
 
 def figures(plan: Plan, results: Results) -> list[StudyFigure]:

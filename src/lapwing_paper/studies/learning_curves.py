@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lapwing_paper.drawings import CurvePanel, Line, StudyFigure
+from lapwing_paper.drawings import Line, LinePanel, StudyFigure
 from lapwing_paper.run_store import Results
 from lapwing_paper.seed_statistics import confidence_band
 from lapwing_paper.study import Plan
-from lapwing_paper.tables import Table, sample_cell
+from lapwing_paper.tables import ResultTable, sample_cell
 
 # For two seeds a 95 % interval is twelve standard errors wide.
 FEWEST_FOR_BANDS = 5
@@ -40,17 +40,17 @@ def panel(
     title: str | None = None,
     best: str | None = None,
     labels: Sequence[str] | None = None,
-) -> CurvePanel:
+) -> LinePanel:
     """One world's curves, one line per method, under its own name or the label given."""
     lines = [
         band(results, name, world, method, label, highlighted=method == best)
         for method, label in zip(methods, labels or methods, strict=True)
     ]
-    return CurvePanel(title or world, tuple(line for line in lines if len(line.x)))
+    return LinePanel(title or world, tuple(line for line in lines if len(line.x)))
 
 
 def curves_figure(
-    plan: Plan, name: str, panels: Sequence[CurvePanel], columns: int, measure: str, description: str
+    plan: Plan, name: str, panels: Sequence[LinePanel], columns: int, measure: str, description: str
 ) -> list[StudyFigure]:
     """A figure of similarities over training."""
     return [StudyFigure(name, plan.title, tuple(panels), columns, "gradient steps", measure, description, (0.0, 1.02))]
@@ -65,7 +65,7 @@ def best_method(results: Results, name: str, world: str, methods: Sequence[str])
 
 def final_table(
     plan: Plan, results: Results, measure: str, methods: Sequence[str], name: str, notes: tuple[str, ...]
-) -> list[Table]:
+) -> list[ResultTable]:
     """Final numbers, mean (standard deviation), methods down and worlds across; the best of each world is bold."""
     best = {world: best_method(results, measure, world, methods) for world in plan.labels}
     records = [
@@ -73,7 +73,7 @@ def final_table(
         | {world: _final_cell(results, measure, world, method, best[world] == method) for world in plan.labels}
         for method in methods
     ]
-    return [Table(name, plan.title, records, (*notes, plan.layouts_note))]
+    return [ResultTable(name, plan.title, records, (*notes, plan.layouts_note))]
 
 
 def _final_cell(results: Results, measure: str, world: str, method: str, bold: bool) -> str:

@@ -8,7 +8,7 @@ from lapwing_paper.seed_statistics import mean_and_std
 from lapwing_paper.studies.methods import exact_run
 from lapwing_paper.study import Methods, Plan, Scale, Study
 from lapwing_paper.study_worlds import TWELVE_WORLDS
-from lapwing_paper.tables import Table, number, sample_cell
+from lapwing_paper.tables import ResultTable, number, sample_cell
 
 FIFTY = 50
 FROM_OPERATOR, FROM_DATA = "from the exact operator", "from data"
@@ -21,7 +21,7 @@ def methods(plan: Plan) -> Methods:
     return [(FROM_OPERATOR, exact_run(options)), *from_data] if plan.is_full else from_data
 
 
-def tables(plan: Plan, results: Results) -> list[Table]:
+def tables(plan: Plan, results: Results) -> list[ResultTable]:
     """Similarities and eigenvalue errors beside the best published."""
     records = []
     for world in plan.worlds:
@@ -47,7 +47,7 @@ def tables(plan: Plan, results: Results) -> list[Table]:
         "data with one thread, beside whatever else the machine did.",
         plan.layouts_note,
     )
-    return [Table("many-components", plan.title, records, notes)]
+    return [ResultTable("many-components", plan.title, records, notes)]
 
 
 STUDY = Study(

@@ -10,7 +10,7 @@ from lapwing_paper.studies.learning_curves import curves_figure, panel
 from lapwing_paper.studies.methods import PLAIN, allo_settings, exact_run, paper_run
 from lapwing_paper.study import Methods, Plan, Scale, Study
 from lapwing_paper.study_worlds import TWELVE_WORLDS
-from lapwing_paper.tables import Table, number
+from lapwing_paper.tables import ResultTable, number
 
 METHOD = "ALLO, permuted"
 FULL_EVERY, FULL_STEPS = 20_000, 200_000
@@ -33,7 +33,7 @@ def methods(plan: Plan) -> Methods:
     return [(METHOD, exact_run(options, scale.transitions))]
 
 
-def tables(plan: Plan, results: Results) -> list[Table]:
+def tables(plan: Plan, results: Results) -> list[ResultTable]:
     """Similarity at the end of every cycle, and the lowest after a permutation."""
     every = _every(plan)
     records = []
@@ -62,7 +62,7 @@ def tables(plan: Plan, results: Results) -> list[Table]:
         f"Subspace cosine, permuted every {every:,} steps, {plan.scale.seeds} seed(s). Counting on the same data is "
         "where a converged run ends: above it a curve falls again."
     )
-    return [Table("figure-8", plan.title, records, (note, plan.layouts_note))]
+    return [ResultTable("figure-8", plan.title, records, (note, plan.layouts_note))]
 
 
 def figures(plan: Plan, results: Results) -> list[StudyFigure]:

@@ -5,7 +5,7 @@ from lapwing_paper.published_numbers import published_cosines
 from lapwing_paper.run_store import Results
 from lapwing_paper.studies.learning_curves import curves_figure, final_table, panel
 from lapwing_paper.study import Methods, Plan, Scale, Study
-from lapwing_paper.tables import Table
+from lapwing_paper.tables import ResultTable
 
 RAW, CENTRED = "raw pixels", "centred pixels"
 
@@ -18,7 +18,7 @@ def methods(plan: Plan) -> Methods:
     return [(name, {**run, "options": {**options, "centre_pixels": name == CENTRED}}) for name in (RAW, CENTRED)]
 
 
-def tables(plan: Plan, results: Results) -> list[Table]:
+def tables(plan: Plan, results: Results) -> list[ResultTable]:
     """Final similarity, raw and centred."""
     printed = published_cosines("pixels")["GridMaze-32"].allo_mean
     notes = (

@@ -11,7 +11,7 @@ from lapwing_paper.run_store import Results
 from lapwing_paper.studies.methods import PLAIN, allo_settings, exact_run, ggdo_settings, paper_run
 from lapwing_paper.study import Methods, Plan, Scale, Study
 from lapwing_paper.study_worlds import StudyWorld
-from lapwing_paper.tables import Table, number
+from lapwing_paper.tables import ResultTable, number
 
 ALLO, GGDO = "ALLO", "GGDO"
 COMPONENTS = range(1, 7)
@@ -30,7 +30,7 @@ def methods(plan: Plan) -> Methods:
     return [(name, exact_run({**own, **plain}, scale.transitions)) for name, own in objectives]
 
 
-def tables(plan: Plan, results: Results) -> list[Table]:
+def tables(plan: Plan, results: Results) -> list[ResultTable]:
     """How many local extrema each component has, and how similar to the exact one it is."""
     records = []
     for world in plan.worlds:
@@ -52,7 +52,7 @@ def tables(plan: Plan, results: Results) -> list[Table]:
                 }
             )
     note = f"Local minima and maxima of components 2 to 7 that stand out by at least {PROMINENCE:.0%} of their range."
-    return [Table("figure-7", plan.title, records, (note, plan.layouts_note))]
+    return [ResultTable("figure-7", plan.title, records, (note, plan.layouts_note))]
 
 
 def figures(plan: Plan, results: Results) -> list[StudyFigure]:

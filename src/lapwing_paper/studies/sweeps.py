@@ -7,7 +7,7 @@ from lapwing_paper.run_store import Results
 from lapwing_paper.studies.learning_curves import bands_note, best_method, curves_figure, final_table, panel
 from lapwing_paper.studies.methods import Settings, paper_run
 from lapwing_paper.study import Methods, Plan, Scale, Study
-from lapwing_paper.tables import Table
+from lapwing_paper.tables import ResultTable
 
 # In the units of the authors' code; the smallest first.
 BARRIERS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0)
@@ -40,7 +40,7 @@ def sweep(name: str, title: str, figure: int, deviation: str, settings: Callable
         scale = plan.scale
         return [(f"b = {b:g}", paper_run(settings(b), scale.transitions, scale.steps)) for b in barriers]
 
-    def tables(plan: Plan, results: Results) -> list[Table]:
+    def tables(plan: Plan, results: Results) -> list[ResultTable]:
         notes = (
             f"Paper preset, {plan.scale.steps:,} steps, {plan.scale.transitions:,} transitions, {plan.scale.seeds} "
             "seeds: the paper's average cosine similarity at the end, mean (standard deviation); the best of each "

@@ -4,13 +4,13 @@ from typing import Any
 
 from lapwing_paper.run_store import Results
 from lapwing_paper.study import Plan, Scale, Study
-from lapwing_paper.tables import Table
+from lapwing_paper.tables import ResultTable
 
 SIZE, DIM = 6, 3
 ROUNDING = 1e-8
 
 
-def tables(plan: Plan, results: Results) -> list[Table]:
+def tables(plan: Plan, results: Results) -> list[ResultTable]:
     """Every claim: whether it held on all graphs, and its deviation over them."""
     found = merged_claims(results)
     records = [
@@ -30,7 +30,7 @@ def tables(plan: Plan, results: Results) -> list[Table]:
         "in float64. Deviations: the largest over the graphs, or from the smallest to the largest where it is not "
         "rounding.",
     )
-    return [Table("theory", plan.title, records, notes)]
+    return [ResultTable("theory", plan.title, records, notes)]
 
 
 def merged_claims(results: Results) -> list[dict[str, Any]]:

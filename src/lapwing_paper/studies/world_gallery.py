@@ -7,7 +7,7 @@ from lapwing_paper.run_store import Results
 from lapwing_paper.studies.methods import ALLO_DEFAULT, ALLO_PAPER, allo_settings, exact_run, paper_run
 from lapwing_paper.study import Methods, Plan, Scale, Study
 from lapwing_paper.study_worlds import TWELVE_WORLDS
-from lapwing_paper.tables import Table, number
+from lapwing_paper.tables import ResultTable, number
 
 SECOND = 1
 
@@ -20,7 +20,7 @@ def methods(plan: Plan) -> Methods:
     return [(ALLO_DEFAULT, exact_run({"steps": scale.steps}, scale.transitions))]
 
 
-def tables(plan: Plan, results: Results) -> list[Table]:
+def tables(plan: Plan, results: Results) -> list[ResultTable]:
     """How good the vectors in the figure are."""
     ((method, _),) = methods(plan)
     records = []
@@ -39,7 +39,7 @@ def tables(plan: Plan, results: Results) -> list[Table]:
                     "learned eigenvalue": learned,
                 }
             )
-    return [Table("figure-6", plan.title, records, ("Second component; eigenvalues in successor(0.9).",))]
+    return [ResultTable("figure-6", plan.title, records, ("Second component; eigenvalues in successor(0.9).",))]
 
 
 def figures(plan: Plan, results: Results) -> list[StudyFigure]:

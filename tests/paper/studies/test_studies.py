@@ -32,7 +32,7 @@ from lapwing_paper.studies.comparison_pixels import ALLO_PIXELS
 from lapwing_paper.studies.methods import ALLO_DEFAULT, ALLO_PAPER, GGDO_PAPER
 from lapwing_paper.study import Plan, make_plan
 from lapwing_paper.study_worlds import TWELVE_WORLDS
-from lapwing_paper.tables import Bold, Table
+from lapwing_paper.tables import Bold, ResultTable
 from lapwing_paper.tasks import perform
 
 # Two of the paper's own worlds, and one that ours stands for.
@@ -141,14 +141,14 @@ def results_of(
     return Results(finished)
 
 
-def tables_of(plan: Plan, results: Results) -> dict[str, Table]:
+def tables_of(plan: Plan, results: Results) -> dict[str, ResultTable]:
     tables = plan.study.tables(plan, results)
     found = {table.name: table for table in tables}
     assert len(found) == len(tables) > 0
     return found
 
 
-def column(table: Table, head: str) -> dict[str, str]:
+def column(table: ResultTable, head: str) -> dict[str, str]:
     """Cells of a column by the first cell of their row."""
     return {record[table.columns[0]]: record[head] for record in table.records}
 
@@ -167,11 +167,11 @@ def mean_std(values: Values) -> str:
     return f"{np.mean(values):.4f} ({np.std(values, ddof=1):.4f})"
 
 
-def bold(table: Table, row: int, head: str) -> bool:
+def bold(table: ResultTable, row: int, head: str) -> bool:
     return isinstance(table.records[row][head], Bold)
 
 
-def check_readable(tables: dict[str, Table]) -> None:
+def check_readable(tables: dict[str, ResultTable]) -> None:
     """In every form, and without a number that is none."""
     for table in tables.values():
         assert table.markdown().count("\n| ") == len(table.rows) + 2
