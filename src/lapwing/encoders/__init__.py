@@ -3,21 +3,7 @@
 The public names are imported on first use, so that tables and closed forms do without JAX.
 """
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from lapwing.encoders.layers import Constant, Standardise, Statistics, trainable_filter
-    from lapwing.encoders.networks import (
-        ENCODERS,
-        EncoderKind,
-        NetworkEncoder,
-        RotatedEncoder,
-        build_encoder,
-        default_kind,
-        encoder_options,
-        encoder_statistics,
-        own_encoder,
-    )
+from typing import Any
 
 __all__ = [
     "ENCODERS",
@@ -42,4 +28,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'lapwing.encoders' has no attribute {name!r}")
     from lapwing.encoders import layers, networks
 
-    return getattr(networks, name, None) or getattr(layers, name)
+    return getattr(networks if hasattr(networks, name) else layers, name)
