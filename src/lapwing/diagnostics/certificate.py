@@ -1,4 +1,4 @@
-"""Certificates of convergence that need no truth: residual, orthonormality, gap and verdict per component."""
+"""Certificates of convergence that need no ground truth: residual, orthonormality, gap, verdict per component."""
 
 from dataclasses import dataclass, replace
 
@@ -25,8 +25,8 @@ class Certificate:
     meaning; the span itself is trusted. ``angle_bounds`` is an upper estimate of the sine of the angle to the true
     eigenvector (or eigenspace) of the operator that residuals and gaps were measured with: the training operator for a
     learned representation. ``data_angles`` are the sines by which noise in the data turns each component, 0 for exact
-    dynamics; where they are large, ``too few data``. ``dual_gaps`` is how far the objective's own reading of the
-    eigenvalue (ALLO: its multipliers) is from the Rayleigh quotient, where there is such a reading.
+    dynamics; where they are large, ``too few data``. ``dual_gaps`` is how far the objective's own estimate of the
+    eigenvalue (ALLO: its multipliers) is from the Rayleigh quotient, where there is such an estimate.
     """
 
     eigenvalues: NDArray[np.float64]
@@ -41,18 +41,25 @@ class Certificate:
 
     @property
     def converged(self) -> bool:
-        """Whether no component is short of converged."""
+        """Whether every component has converged."""
         return NOT_CONVERGED not in self.verdicts
 
     @property
     def expected_cosine(self) -> float:
-        """The average cosine to the truth that the angles let one expect, convergence and data together."""
+        """Average cosine to the true eigenvectors that the angles predict, convergence and data together."""
         sines = [np.fmin(given, 1.0) for given in (self.angle_bounds, self.data_angles)]
         squares = sines[0] ** 2 + sines[1] ** 2
         return float(np.sqrt(np.maximum(1.0 - squares, 0.0)).mean())
 
     def first(self, count: int) -> "Certificate":
-        """The certificate of the first ``count`` components, judged as they were among all."""
+        """The certificate of the first components, with the verdicts that they have among all.
+
+        Args:
+            count: how many.
+
+        Returns:
+            A shorter certificate.
+        """
         names = ["eigenvalues", "residuals", "gaps", "angle_bounds", "data_angles", "verdicts"]
         names += [] if self.dual_gaps is None else ["dual_gaps"]
         return replace(self, **{name: getattr(self, name)[:count] for name in names})
@@ -82,7 +89,7 @@ def certify(
     data_angles: NDArray[np.float64] | None = None,
     dual_gaps: NDArray[np.float64] | None = None,
 ) -> Certificate:
-    """Judge components from one-step eigenvalues and their residuals; one that is out of order has not converged.
+    """Verdicts on components from one-step eigenvalues and residuals; one that is out of order has not converged.
 
     Args:
         eigenvalues: (d,) ascending, in the one-step definition.
@@ -90,54 +97,81 @@ def certify(
         orthonormality_error: largest entry of ``|<u_j, u_k> - delta_jk|``.
         tolerance: relative width within which eigenvalues count as one.
         next_eigenvalue: the first one that is not among the components, where known.
+        operator_eigenvalues: as in :func:`residual_angles`.
+        angles: (d,) sharper estimates of the sines than residual / gap, e.g. from :func:`ritz_angles`, where known.
+        data_angles: (d,) sines by which noise in the data turns components; None for exact dynamics.
+        dual_gaps: (d,) distances of the objective's own estimate from the Rayleigh quotient, for the record.
+
+    Returns:
+        The certificate.
+    """
+    noise = np.zeros(len(eigenvalues)) if data_angles is None else data_angles
+    gaps, bounds, repeated = residual_angles(eigenvalues, residuals, tolerance, next_eigenvalue, operator_eigenvalues)
+    bounds = bounds if angles is None else np.fmin(bounds, angles)
+    # Written so that a NaN anywhere counts as not converged.
+    near = np.isfinite(residuals) & (bounds <= LARGEST_ANGLE) & (orthonormality_error <= LARGEST_GRAM_ERROR)
+    verdicts = tuple(
+        NOT_CONVERGED if not near[i]
+        else TOO_FEW_DATA if not noise[i] <= LARGEST_ANGLE
+        else DEGENERATE if repeated[i] else TRUSTED
+        for i in range(len(eigenvalues))
+    )  # fmt: skip
+    return Certificate(
+        eigenvalues, residuals, gaps, bounds, noise, orthonormality_error, tolerance, verdicts, dual_gaps
+    )
+
+
+def residual_angles(
+    eigenvalues: NDArray[np.float64],
+    residuals: NDArray[np.float64],
+    tolerance: float,
+    next_eigenvalue: float | None = None,
+    operator_eigenvalues: NDArray[np.float64] | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Upper estimates of the sines of the angles to true eigenvectors: residual / gap (Davis and Kahan).
+
+    Args:
+        eigenvalues: (d,) in the one-step definition.
+        residuals: (d,) of each.
+        tolerance: relative width within which eigenvalues count as one.
+        next_eigenvalue: the first one that is not among the components, where known.
         operator_eigenvalues: the same eigenvalues, the next one included, of the operator that residuals were measured
             with, where that is not the one-step operator. If the next one is not known, where the operator's spectrum
             ends may stand in its place: what is missing lies somewhere up to there.
-        angles: (d,) sharper estimates of the sines than residual / gap, e.g. from :func:`ritz_angles`, where known.
-        data_angles: (d,) sines by which noise in the data turns components; None for exact dynamics.
-        dual_gaps: (d,) distances of the objective's own reading from the Rayleigh quotient, for the record.
+
+    Returns:
+        (d,) gaps to the neighbours outside the cluster; (d,) sines; (d,) whether the eigenvalue is repeated.
     """
-    noise = np.zeros(len(eigenvalues)) if data_angles is None else data_angles
     known = eigenvalues if next_eigenvalue is None else np.append(eigenvalues, next_eigenvalue)
     measured = known if operator_eigenvalues is None else operator_eigenvalues[: len(known)]
     end = np.inf
     if operator_eigenvalues is not None and len(operator_eigenvalues) > len(known):
         end = operator_eigenvalues[len(known)]
     around = np.concatenate([[-np.inf], measured, [end]])
-    gaps, bounds = np.empty(len(eigenvalues)), np.empty(len(eigenvalues))
-    verdicts = [""] * len(eigenvalues)
+    gaps, repeated = np.empty(len(known)), np.zeros(len(known), dtype=bool)
     for cluster in group_degenerate(known, tolerance):
         below, above = around[: cluster.start + 1].max(), around[cluster.stop + 1 :].min()
         for i in cluster:
-            if i == len(eigenvalues):
-                break
-            gaps[i] = min(measured[i] - below, above - measured[i])
-            exact = gaps[i] == 0 and residuals[i] == 0
-            bound = residuals[i] / gaps[i] if gaps[i] > 0 else 0.0 if exact else np.inf
-            bounds[i] = bound if angles is None else np.fmin(bound, angles[i])
-            # Written so that a NaN anywhere counts as not converged.
-            near = np.isfinite(residuals[i]) and bounds[i] <= LARGEST_ANGLE
-            if near and orthonormality_error <= LARGEST_GRAM_ERROR:
-                known_well = noise[i] <= LARGEST_ANGLE
-                verdicts[i] = TOO_FEW_DATA if not known_well else DEGENERATE if len(cluster) > 1 else TRUSTED
-            else:
-                verdicts[i] = NOT_CONVERGED
-    return Certificate(
-        eigenvalues, residuals, gaps, bounds, noise, orthonormality_error, tolerance, tuple(verdicts), dual_gaps
-    )
+            gaps[i], repeated[i] = min(measured[i] - below, above - measured[i]), len(cluster) > 1
+    gaps, repeated = gaps[: len(eigenvalues)], repeated[: len(eigenvalues)]
+    unknown = np.where((gaps == 0) & (residuals == 0), 0.0, np.inf)
+    return gaps, np.divide(residuals, gaps, out=unknown, where=gaps > 0), repeated
 
 
 def ritz_angles(values: NDArray[np.float64], residuals: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:
-    """(m,) estimated sines of the angles of Ritz vectors to true eigenvectors, from the whole span they come from.
+    """Estimated sines of the angles of Ritz vectors to true eigenvectors, from the whole span they come from.
 
     Inside the span Ritz vectors do not couple, so an error can only come from outside, where eigenvalues lie beyond the
     largest Ritz value: residual / distance to it. Through the outside two of them couple to second order. Sharper than
     residual / gap, which fears the nearest neighbour; like it, blind to an eigenvector that the span misses altogether.
 
     Args:
-        values: (m,) ascending eigenvalues ``1 - f(mu)`` of the whole span, spare components included.
+        values: (m,) ascending eigenvalues ``1 - f(mu)`` of the whole span, oversampling included.
         residuals: (m,) of each.
         tolerance: relative width within which eigenvalues count as one and need not be told apart.
+
+    Returns:
+        (m,) sines.
     """
     distance = values[-1] - values
     with np.errstate(divide="ignore", invalid="ignore"):

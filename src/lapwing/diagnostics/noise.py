@@ -1,4 +1,4 @@
-"""What finite data do to eigenvectors: the angle by which sampling noise turns each, estimated without a truth."""
+"""Sampling noise of eigenvectors: the angle by which finite data turn each, estimated without ground truth."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ def sampling_angles(
     data: Trajectories,
     tolerance: float,
 ) -> NDArray[np.float64]:
-    """(d,) root mean square sines of the angles by which noise in the data turns each component.
+    """Root mean square sines of the angles by which noise in the data turns each component.
 
     To first order, noise mixes component i with j by ``<u_i, (dL - lambda_i dG) u_j> / (lambda_i - lambda_j)``, where
     dL and dG are the errors of the one-step energies and inner products. Episodes are independent, so the variance of
@@ -33,6 +33,9 @@ def sampling_angles(
         eigenvalues: (d,) ascending one-step eigenvalues.
         data: the experience they come from.
         tolerance: relative width of clusters.
+
+    Returns:
+        (d,) sines.
     """
     cuts = _parts(data)
     dim, count = len(eigenvalues), len(cuts) - 1
@@ -54,7 +57,7 @@ def sampling_angles(
 def _parts(data: Trajectories) -> NDArray[np.int64]:
     """Where parts of the data begin, and the end of the last: episodes, the long ones cut.
 
-    The terms of all parts together add up to nothing, for that is the eigenvalue equation: a few parts alone would
+    The terms of all parts together add up to nothing, because that is the eigenvalue equation: a few parts alone would
     look as if there were no noise at all.
     """
     offsets = np.asarray(data.offsets)

@@ -1,7 +1,7 @@
-"""Whether a result may be trusted: what can be wrong with it, by name, with what was seen and what to do."""
+"""Problems of data, of training and of results: pure functions of numbers that name what is wrong and what to do."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.checks import shown
+from lapwing.data.distinct import distinct_rows
 from lapwing.diagnostics.certificate import LARGEST_ANGLE, LARGEST_GRAM_ERROR, NOT_CONVERGED, TOO_FEW_DATA, Certificate
-from lapwing.errors import LapwingError
+from lapwing.errors import ArgumentError, DamagedFileError, LapwingError
 
 DIVERGED = "diverged"
 NOT_FINITE = "not finite"
@@ -23,8 +24,23 @@ ABOVE_RANK = "above the rank"
 # Most serious first, and printed in this order.
 NAMES = (NOT_FINITE, DIVERGED, COLLAPSED, DEAD, DUALS, ONE_STATE, ABOVE_RANK, TOO_FEW_DATA, NOT_CONVERGED)
 
-# Where a model keeps what was seen while it was made.
+# The key of a model's metadata that holds what was found while it was made.
 RECORD = "health"
+
+# Smallest mean square relative to the largest, largest cosine, and the share of the outputs that varies. Slow networks
+# were seen at 0.02 (after 2,000 steps), 0.999 and 0.003; those that had died out below 1e-3, above 0.9999, below 6e-4.
+DEAD_SQUARE = 1e-3
+COPY_COSINE = 0.9999
+CONSTANT_SHARE = 1e-3
+
+# Before so many steps outputs are still near their initial values: nearly constant, and for longer small and alike.
+EARLIEST_COLLAPSE = 200
+EARLIEST_DEATH = 1000
+
+# Mean squares should be 1. Off by this much there is no way back; nor by less, if they were a hundred times better.
+LOST_SQUARE = 1e6
+WORSE_SQUARE = 10.0
+WORSE_TIMES = 100.0
 
 
 @dataclass(frozen=True)
@@ -50,7 +66,7 @@ class Problem:
     def __post_init__(self) -> None:
         """Refuse a name outside the vocabulary."""
         if self.name not in NAMES:
-            raise LapwingError(f"no problem is called {self.name!r}; known: {', '.join(NAMES)}")
+            raise ArgumentError(f"no problem is called {self.name!r}; known: {', '.join(NAMES)}")
 
     @property
     def untrusted(self) -> bool:
@@ -58,7 +74,11 @@ class Problem:
         return self.name != NOT_CONVERGED
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as JSON types."""
+        """The problem as JSON types.
+
+        Returns:
+            Its fields.
+        """
         return {**asdict(self), "components": list(self.components)}
 
     def __str__(self) -> str:
@@ -75,19 +95,32 @@ class ProblemError(LapwingError):
         self.problem = problem
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Its words alone travel between processes."""
+        """Only the message travels between processes."""
         return LapwingError, (str(self),)
 
 
 def above_the_rank(dim: int, rank: int, what: str) -> Problem:
-    """More components asked for than there are directions."""
+    """More components asked for than there are directions.
+
+    Args:
+        dim: asked for.
+        rank: how many there are.
+        what: is counted, in the plural.
+
+    Returns:
+        The problem.
+    """
     return Problem(
         ABOVE_RANK, (), f"dim={shown(dim)} is larger than the number of {what}, {rank}", f"ask for at most {rank}"
     )
 
 
 def one_state() -> Problem:
-    """Data in which nothing ever changes."""
+    """Data in which nothing ever changes.
+
+    Returns:
+        The problem.
+    """
     return Problem(
         ONE_STATE,
         (),
@@ -96,19 +129,161 @@ def one_state() -> Problem:
     )
 
 
+def unlearnable(observations: NDArray[Any], num_states: int | None, dim: int) -> Problem | None:
+    """What makes it impossible to learn so many components, found before any work.
+
+    Args:
+        observations: (n, ...) of all states.
+        num_states: how many different states there are, where that is known.
+        dim: components asked for.
+
+    Returns:
+        The problem, or None.
+    """
+    if num_states is not None and dim > num_states:
+        return above_the_rank(dim, num_states, "states")
+    if np.issubdtype(observations.dtype, np.inexact) and not np.isfinite(observations).all():
+        row = int(np.argmax(~np.isfinite(np.asarray(observations)).reshape(len(observations), -1).all(axis=1)))
+        words = f"the observation of state {row} holds NaN or infinity"
+        return Problem(NOT_FINITE, (), words, "remove or repair it before learning")
+    distinct = distinct_rows(observations, max(dim, 2))
+    if distinct < 2:
+        return one_state()
+    return above_the_rank(dim, distinct, "different observations") if distinct < dim else None
+
+
+def unreadable(gram: NDArray[np.float64], cross: NDArray[np.float64]) -> Problem | None:
+    """Outputs that are NaN or infinite somewhere on the data, or zero everywhere.
+
+    Args:
+        gram: (d, d) ``<u_j, u_k>``.
+        cross: (d, d) ``<u_j, f(P) u_k>``.
+
+    Returns:
+        The problem, or None.
+    """
+    if not (np.isfinite(gram).all() and np.isfinite(cross).all()):
+        words = "the network's outputs are NaN or infinite on some of the data: it has diverged"
+        return Problem(NOT_FINITE, (), words, "lower the learning rate, or look at your own network")
+    if not (np.diag(gram) > 0).any():
+        words = "the network's outputs are zero on all of the data"
+        return Problem(COLLAPSED, (), words, "strengthen the constraints, or look at your own network")
+    return None
+
+
+def output_problems(
+    gram: NDArray[np.float64],
+    sample: NDArray[np.float64],
+    dim: int,
+    refined: bool,
+    history: Sequence[Mapping[str, float]],
+    settings: Mapping[str, float],
+) -> list[Problem]:
+    """Outputs of a network that exploded, are constant, vanished or copy each other.
+
+    Args:
+        gram: (m, m) inner products of the outputs before refinement, in the order of components.
+        sample: (n, m) outputs on the data.
+        dim: components asked for.
+        refined: whether components are rotations of the outputs.
+        history: rows of progress, with ``step`` and ``error``.
+        settings: hyper-parameters by name, for the advice.
+
+    Returns:
+        Problems.
+    """
+    steps = history[-1]["step"] if history else 0
+    constant = _constant(sample, dim, settings) if steps >= EARLIEST_COLLAPSE else None
+    dead = _dead(gram, dim, refined, settings) if constant is None and steps >= EARLIEST_DEATH else None
+    return [one for one in (_exploded(gram, history), constant, dead) if one is not None]
+
+
+def objective_problems(
+    eigenvalues: NDArray[Any] | None,
+    at_bounds: Mapping[str, Any],
+    dim: int,
+    settings: Mapping[str, float],
+) -> list[Problem]:
+    """Eigenvalues of an objective that are not finite, and quantities of it that have stopped at a bound.
+
+    Args:
+        eigenvalues: (d,) the objective's own estimate, if any.
+        at_bounds: by name, booleans that say where it stopped: (d,) or scalar.
+        dim: components asked for.
+        settings: hyper-parameters by name, for the advice.
+
+    Returns:
+        Problems.
+    """
+    found = []
+    unknown = np.flatnonzero(~np.isfinite([] if eigenvalues is None else eigenvalues[:dim])) + 1
+    if len(unknown):
+        words = f"the objective gives NaN or infinity as eigenvalue of {numbered(unknown)}"
+        advice = "look at your own objective's eigenvalues"
+        found.append(Problem(NOT_FINITE, tuple(int(i) for i in unknown), words, advice))
+    seen: list[str] = []
+    stopped: set[int] = set()
+    for name, flags in at_bounds.items():
+        reached = np.asarray(flags)
+        if not reached.ndim:
+            seen += [f"the {name} stopped growing at its maximum"] if reached else []
+            continue
+        components = np.flatnonzero(reached[:dim]) + 1
+        stopped |= set(components.tolist())
+        seen += [f"{name} of {numbered(components)} stopped at their bound"] if len(components) else []
+    if seen:
+        rates = ["dual_rate"] if stopped else []
+        advice = f"lower {_named([*rates, 'learning_rate'], settings)}"
+        found.append(Problem(DUALS, tuple(sorted(stopped)), " and ".join(seen), advice))
+    return found
+
+
+def diverged(steps: int) -> Problem:
+    """Learning that met NaN or infinity; what is left is from before.
+
+    Args:
+        steps: after which it was still good.
+
+    Returns:
+        The problem.
+    """
+    words = (
+        f"the loss or the weights were no longer finite after step {steps:,}, and this is what was learned until then"
+    )
+    return Problem(DIVERGED, (), words, "lower learning_rate or barrier_rate")
+
+
+def collapsed(found: int, dim: int) -> Problem:
+    """Fewer independent outputs than components.
+
+    Args:
+        found: independent ones.
+        dim: asked for.
+
+    Returns:
+        The problem.
+    """
+    words = f"the network collapsed to {found} independent components of the {dim} asked for"
+    advice = "lower learning_rate or dual_rate, raise barrier, or ask for fewer components"
+    return Problem(COLLAPSED, tuple(range(found + 1, dim + 1)), words, advice)
+
+
 def find_problems(
     mu: NDArray[np.float64],
     arrays: Iterable[NDArray[Any]],
     certificate: Certificate | None,
     metadata: dict[str, Any],
 ) -> list[Problem]:
-    """Everything that speaks against a result, most serious first.
+    """Everything that is wrong with a result, most serious first.
 
     Args:
-        mu: its eigenvalues.
+        mu: (d,) its eigenvalues.
         arrays: what its components are computed from.
-        certificate: where it can be judged.
-        metadata: of the result; :data:`RECORD` holds what was seen while it was made.
+        certificate: where there is one.
+        metadata: of the result; :data:`RECORD` holds what was found while it was made.
+
+    Returns:
+        Problems, sorted.
     """
     found = recorded_problems(metadata)
     unknown = np.flatnonzero(~np.isfinite(mu)) + 1
@@ -123,7 +298,14 @@ def find_problems(
 
 
 def recorded_problems(metadata: dict[str, Any]) -> list[Problem]:
-    """What was seen while a result was made; an error where the record is damaged."""
+    """What was found while a result was made.
+
+    Args:
+        metadata: of the result.
+
+    Returns:
+        Problems; an error where the record is damaged.
+    """
     record = metadata.get(RECORD)
     if record is None:
         return []
@@ -133,13 +315,19 @@ def recorded_problems(metadata: dict[str, Any]) -> list[Problem]:
             for one in record["problems"]
         ]
     except (KeyError, TypeError, ValueError) as error:
-        raise LapwingError(
+        raise DamagedFileError(
             f"the record of problems lacks or garbles a field ({error}); model.json is damaged"
         ) from None
 
 
 def numbered(components: Sequence[int] | NDArray[Any]) -> str:
-    """Component numbers to read, runs of neighbours shortened.
+    """Component numbers as text, runs of neighbours shortened.
+
+    Args:
+        components: counted from 1, ascending.
+
+    Returns:
+        The text.
 
     Example:
         >>> numbered([2, 3, 4, 7])
@@ -156,6 +344,52 @@ def numbered(components: Sequence[int] | NDArray[Any]) -> str:
     return f"component{'s' if len(components) != 1 else ''} {listed}"
 
 
+def _exploded(gram: NDArray[np.float64], history: Sequence[Mapping[str, float]]) -> Problem | None:
+    worst = float(np.abs(gram - np.eye(len(gram))).max())
+    best = min((row["error"] for row in history if "error" in row), default=worst)
+    if not (worst > LOST_SQUARE or (worst > WORSE_SQUARE and worst > WORSE_TIMES * best)):
+        return None
+    before = f"; they were off by {best:.2g} before" if worst > WORSE_TIMES * best else ""
+    words = f"outputs grew to a mean square of {float(np.diag(gram).max()):.2g}, where it should be 1{before}"
+    return Problem(DIVERGED, (), words, "lower learning_rate")
+
+
+def _constant(sample: NDArray[np.float64], dim: int, settings: Mapping[str, float]) -> Problem | None:
+    squares, varying = (sample**2).mean(axis=0).sum(), sample.var(axis=0).sum()
+    if dim < 2 or varying >= CONSTANT_SHARE * squares:
+        return None
+    words = f"the outputs are constant over the data: {varying / squares:.1g} of their mean square varies"
+    return Problem(COLLAPSED, tuple(range(2, dim + 1)), words, _stronger(settings))
+
+
+def _dead(gram: NDArray[np.float64], dim: int, refined: bool, settings: Mapping[str, float]) -> Problem | None:
+    norms = np.diag(gram)
+    sizes = np.sqrt(np.maximum(norms, 1e-300))
+    cosines = np.abs(gram) / np.outer(sizes, sizes)
+    vanished = norms < DEAD_SQUARE * norms.max()
+    copies = (np.tril(cosines, -1) > COPY_COSINE).any(axis=1) & ~vanished
+    # Rotated inside the span, a component is no longer one output: what counts is whether enough of them live.
+    alive = int((~(vanished | copies)).sum())
+    lost = np.flatnonzero(vanished | copies)[: len(norms)] + 1
+    numbers = tuple(range(alive + 1, dim + 1)) if refined else tuple(int(i) for i in lost if i <= dim)
+    if not numbers:
+        return None
+    kinds = [f"{vanished.sum()} vanished (mean square below {DEAD_SQUARE:g} of the largest)"] if vanished.any() else []
+    kinds += [f"{copies.sum()} copied another"] if copies.any() else []
+    words = f"of {len(norms)} outputs {' and '.join(kinds)}, so nothing stands behind {numbered(numbers)}"
+    return Problem(DEAD, numbers, words, f"{_stronger(settings)}, or ask for at most {max(numbers[0] - 1, 1)}")
+
+
+def _stronger(settings: Mapping[str, float]) -> str:
+    raised = f"raise {_named(['barrier'], settings)} or " if "barrier" in settings else ""
+    return f"{raised}lower {_named(['learning_rate'], settings)}"
+
+
+def _named(names: Sequence[str], settings: Mapping[str, float]) -> str:
+    """Hyper-parameters with their present values, as far as they are known."""
+    return " or ".join(f"{name} ({settings[name]:g})" if name in settings else name for name in names)
+
+
 def _too_few_data(certificate: Certificate, metadata: dict[str, Any]) -> Problem | None:
     flagged = _having(certificate, TOO_FEW_DATA)
     if not flagged:
@@ -168,15 +402,15 @@ def _too_few_data(certificate: Certificate, metadata: dict[str, Any]) -> Problem
     record = metadata.get(RECORD) or {}
     unseen = _numbers(record.get("unseen"), len(sines))
     transitions = record.get("transitions") or metadata.get("transitions")
-    # What the judge could not see does not shrink with more data; the rest does, with the square root of their number.
+    # What the moments could not resolve does not shrink with more data; the rest does, with their square root.
     most = max(math.sqrt(max(sines[i - 1] ** 2 - unseen[i - 1] ** 2, 0.0)) for i in flagged)
-    room = LARGEST_ANGLE**2 - max(unseen[i - 1] for i in flagged) ** 2
+    allowed = LARGEST_ANGLE**2 - max(unseen[i - 1] for i in flagged) ** 2
     fewer = f"ask for at most {flagged[0] - 1} component{'s' if flagged[0] > 2 else ''}" if flagged[0] > 1 else ""
     more = "collect more data"
-    if room <= 0:
+    if allowed <= 0:
         more = "" if fewer else more
     elif type(transitions) is int and transitions > 0 and most < 1.0:
-        wanted = _two_digits(transitions * max(most**2 / room, 1.0))
+        wanted = _two_digits(transitions * max(most**2 / allowed, 1.0))
         more = f"collect about {wanted:,} transitions in place of {transitions:,}"
     return Problem(TOO_FEW_DATA, flagged, words, ", or ".join(part for part in (more, fewer) if part))
 
@@ -190,7 +424,7 @@ def _not_converged(certificate: Certificate, metadata: dict[str, Any]) -> Proble
     advice = f"give more steps{made}" if metadata.get("method") == "learn" else "ask for fewer components"
     angles = [certificate.angle_bounds[i - 1] for i in flagged]
     if not np.isfinite([certificate.residuals[i - 1] for i in flagged]).all():
-        words = f"{numbered(flagged)} cannot be judged, for no episode has two transitions"
+        words = f"{numbered(flagged)} cannot be judged, because no episode has two transitions"
         return Problem(NOT_CONVERGED, flagged, words, "collect longer episodes")
     if not certificate.orthonormality_error <= LARGEST_GRAM_ERROR:
         words = f"components are not orthonormal (off by {certificate.orthonormality_error:.2g})"

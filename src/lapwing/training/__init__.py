@@ -1,5 +1,43 @@
-"""Learning: one step, one scanned loop, many seeds, and the representation that comes out."""
+"""Learning: the configuration, the public ``init`` and ``step``, batches, ``learn`` and what it may raise."""
 
-from lapwing.training.engine import NetworkCollapsedError
+from lapwing.training.batches import Batch, ExactTable, Pairs, PairSampler, exact_table, pair_sampler
+from lapwing.training.config import PRESETS, LearnConfig, make_config, parse_choice
+from lapwing.training.interrupts import LearningInterruptedError, StoppedError, termination_as_interrupt
+from lapwing.training.learner import Learner, learn
+from lapwing.training.loggers import LOGGERS, Logger, make_logger, tensorboard, wandb
+from lapwing.training.loop import LearningDivergedError, Progress
+from lapwing.training.read_out import NetworkCollapsedError
+from lapwing.training.state import StepInfo, TrainState, init, run_steps, step
+from lapwing.training.task import Data
 
-__all__ = ["NetworkCollapsedError"]
+__all__ = [
+    "LOGGERS",
+    "PRESETS",
+    "Batch",
+    "Data",
+    "ExactTable",
+    "LearnConfig",
+    "Learner",
+    "LearningDivergedError",
+    "LearningInterruptedError",
+    "Logger",
+    "NetworkCollapsedError",
+    "PairSampler",
+    "Pairs",
+    "Progress",
+    "StepInfo",
+    "StoppedError",
+    "TrainState",
+    "exact_table",
+    "init",
+    "learn",
+    "make_config",
+    "make_logger",
+    "pair_sampler",
+    "parse_choice",
+    "run_steps",
+    "step",
+    "tensorboard",
+    "termination_as_interrupt",
+    "wandb",
+]

@@ -1,31 +1,382 @@
-"""What the engine asks of a batch: arrays that stay on the device, a draw per step, and values for the objective."""
+"""Batches of training, sampled pairs or an exact table, each giving Values; and the sources they are drawn from."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import sparse as jax_sparse
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array
 
-from lapwing.objectives.base import Values
-from lapwing.operators.lags import GapDistribution
+from lapwing.data.trajectories import Trajectories
+from lapwing.errors import DataError
+from lapwing.objectives import Values
+from lapwing.operators.lags import LagDistribution, states_by_steps_left, states_with_steps_left
+from lapwing.operators.operator import Operator
+
+DENSE_STATES = 4000
+MAX_TERMS = 512
+TAIL = 1e-3
+LARGEST_DRIFT = 1e-6
 
 Encode = Callable[[jax.Array], jax.Array]
 
 
-class Batches(NamedTuple):
-    """A source of batches as pure functions, so that the engine can scan, map over seeds, and shard.
+class Batch(Protocol):
+    """The input of a training step: a pytree of arrays."""
+
+    def values(self, encode: Encode) -> Values:
+        """The values of an encoder's components on this batch, differentiable.
+
+        Args:
+            encode: from (n, ...) observations to (n, d) components.
+
+        Returns:
+            What an objective takes.
+        """
+        ...
+
+
+class Source(Protocol):
+    """Where ``learn`` draws batches from: a pytree of arrays that stay on the device."""
+
+    kind: ClassVar[str]
+
+    def draw(self, key: jax.Array) -> Any:
+        """The random part of one step.
+
+        Args:
+            key: of the step.
+
+        Returns:
+            A pytree of arrays; empty for exact expectations.
+        """
+        ...
+
+    def batch(self, draw: Any) -> Batch:
+        """The batch that a draw describes.
+
+        Args:
+            draw: from :meth:`draw`.
+
+        Returns:
+            The batch.
+        """
+        ...
+
+
+class Pairs(eqx.Module):
+    """Observations at both ends of sampled pairs, and on two constraint batches.
 
     Attributes:
-        data: a pytree of arrays that the functions below are given; it never changes.
-        draw: ``(key, data) -> draw``, the random part of a step; empty for exact expectations.
-        values: ``(encode, data, draw) -> Values``, the differentiable part.
-        gaps: which f(P) the energies belong to.
-        rows: how many observations are encoded per step.
-        kind: ``exact`` or ``sampled``.
+        start: (n, ...) observations of states ``s``.
+        end: (n, ...) observations some steps later, ``s'``.
+        first: (n1, ...) observations drawn independently from the data.
+        second: (n2, ...) the same, independent of ``first``.
     """
 
-    data: Any
-    draw: Callable[[jax.Array, Any], Any]
-    values: Callable[[Encode, Any, Any], Values]
-    gaps: GapDistribution
-    rows: int
-    kind: str
+    start: jax.Array
+    end: jax.Array
+    first: jax.Array
+    second: jax.Array
+
+    def values(self, encode: Encode) -> Values:
+        """Values of all rows, encoded in one call.
+
+        Args:
+            encode: from (n, ...) observations to (n, d) components.
+
+        Returns:
+            Sampled values.
+        """
+        parts = (self.start, self.end, self.first, self.second)
+        ends = np.cumsum([len(part) for part in parts])[:-1]
+        here, there, first, second = jnp.split(encode(jnp.concatenate(parts)), ends)
+        return Values(here, there, first, second)
+
+
+class Rows(NamedTuple):
+    """Rows of a table of observations: the four parts of :class:`Pairs`."""
+
+    start: jax.Array
+    end: jax.Array
+    first: jax.Array
+    second: jax.Array
+
+
+class TablePairs(eqx.Module):
+    """Pairs given as rows of a table of observations.
+
+    Attributes:
+        observations: (rows, ...) the table.
+        rows: which of them.
+        encode_table: encode the whole table and pick from the result, rather than encode the rows picked.
+    """
+
+    observations: jax.Array
+    rows: Rows
+    encode_table: bool = eqx.field(static=True)
+
+    def values(self, encode: Encode) -> Values:
+        """Values of all rows.
+
+        Args:
+            encode: from (n, ...) observations to (n, d) components.
+
+        Returns:
+            Sampled values.
+        """
+        picked = jnp.concatenate(self.rows)
+        encoded = encode(self.observations)[picked] if self.encode_table else encode(self.observations[picked])
+        here, there, first, second = jnp.split(encoded, 4)
+        return Values(here, there, first, second)
+
+
+class ExactTable(eqx.Module):
+    """All states at once: expectations without sampling, every observation encoded once per step.
+
+    Attributes:
+        observations: (n, ...) of all states.
+        rho: (n,) their stationary weights.
+        operator: (n, n) ``f(P)``, dense; or, with ``lag_weights``, ``P`` itself, sparse.
+        lag_weights: (K,) probabilities of the lags 1 to K, of which ``f(P)`` is made; None where it is given whole.
+    """
+
+    kind: ClassVar[str] = "exact"
+    observations: jax.Array
+    rho: jax.Array
+    operator: Any
+    lag_weights: jax.Array | None = None
+
+    def values(self, encode: Encode) -> Values:
+        """``u`` and ``f(P) u`` at all states.
+
+        Args:
+            encode: from (n, ...) observations to (n, d) components.
+
+        Returns:
+            Exact values.
+        """
+        u = encode(self.observations)
+        return Values.of_table(u, self._moved(u), self.rho)
+
+    def _moved(self, u: jax.Array) -> jax.Array:
+        if self.lag_weights is None:
+            moved: jax.Array = self.operator @ u
+            return moved
+
+        def horner(total: jax.Array, weight: jax.Array) -> tuple[jax.Array, None]:
+            return self.operator @ (total + weight * u), None
+
+        return jax.lax.scan(horner, jnp.zeros_like(u), self.lag_weights[::-1])[0]
+
+    def draw(self, key: jax.Array) -> tuple[()]:
+        """Nothing is random.
+
+        Args:
+            key: not used.
+
+        Returns:
+            An empty pytree.
+        """
+        return ()
+
+    def batch(self, draw: tuple[()]) -> "ExactTable":
+        """The table itself.
+
+        Args:
+            draw: empty.
+
+        Returns:
+            The same table at every step.
+        """
+        return self
+
+
+def exact_table(
+    operator: Operator, lags: LagDistribution, matrix: NDArray[np.float64] | None = None
+) -> tuple[ExactTable, LagDistribution]:
+    """All states of an operator; f(P) dense for small tables, sparse powers for large ones.
+
+    For a large table the lags are cut where their tail falls below a thousandth (or at 512 steps) and renormalised.
+
+    Args:
+        operator: the one-step operator.
+        lags: with an infinite horizon.
+        matrix: what :func:`dense_operator` gives, where it is known already.
+
+    Returns:
+        The table, and the lags that it really has.
+    """
+    rho = jnp.asarray(operator.rho, dtype=jnp.float32)
+    observations = jnp.asarray(operator.observations)
+    if operator.num_states <= DENSE_STATES:
+        known = dense_operator(operator, lags) if matrix is None else matrix
+        return ExactTable(observations, rho, jnp.asarray(known, dtype=jnp.float32)), lags
+    cut, symmetric = sparse_operator(operator, lags)
+    powers = jax_sparse.BCOO.from_scipy_sparse(symmetric.astype(np.float32))
+    return ExactTable(observations, rho, powers, jnp.asarray(cut.weights, dtype=jnp.float32)), cut
+
+
+def dense_operator(operator: Operator, lags: LagDistribution) -> NDArray[np.float64]:
+    """f of the symmetrised P, acting on functions: ``D^-1/2 f(S) D^1/2`` with S symmetric.
+
+    Args:
+        operator: the one-step operator.
+        lags: which f.
+
+    Returns:
+        (n, n) matrix.
+    """
+    _require_stationary(operator)
+    root = np.sqrt(operator.rho)
+    return lags.dense(operator.symmetrised().toarray()) * root[None, :] / root[:, None]
+
+
+def sparse_operator(operator: Operator, lags: LagDistribution) -> tuple[LagDistribution, csr_array]:
+    """The lags cut to finitely many, and (P + P*)/2 in the rho inner product, sparse, whose powers they weigh.
+
+    Args:
+        operator: the one-step operator.
+        lags: with an infinite horizon.
+
+    Returns:
+        Lags with weights, and an (n, n) matrix.
+    """
+    _require_stationary(operator)
+    root = np.sqrt(operator.rho)
+    symmetric = csr_array(diags_array(1.0 / root) @ operator.symmetrised() @ diags_array(root))
+    return lags.cut(TAIL, MAX_TERMS), symmetric
+
+
+def _require_stationary(operator: Operator) -> None:
+    """Under other weights (P + P*)/2 has an eigenvalue above 1, whose powers grow, and f(P) means nothing."""
+    drift = float(np.abs(operator.matrix.T @ operator.rho - operator.rho).sum())
+    if drift > LARGEST_DRIFT:
+        raise DataError(
+            f"the weights rho are not stationary: a step moves {drift:.1e} of them. Learning looks many steps ahead, "
+            "so it needs the stationary ones; leave rho out, or use solve(), which looks one step ahead"
+        )
+
+
+class PairSampler(eqx.Module):
+    """Pairs drawn at random from experience (paper, Section 5), a step's randomness a function of its key.
+
+    Attributes:
+        observations: the table of distinct observations, or one row per state.
+        rows: (states,) row of ``observations`` for each state.
+        starts: (transitions,) position of every state that has a successor, those with most steps left first.
+        left: (states,) steps left in the state's episode.
+        logs: (mixture,) logarithms of the discounts.
+        cumulative: (mixture,) cumulated shares of the discounts.
+        counts: (longest,) how many of the starts have at least k steps left.
+        batch_size: pairs per step, and rows of each constraint batch.
+        unbiased: keep the lags' geometric shape, instead of cutting them at episodes' ends.
+        encode_table: encode each distinct observation once per step and pick from the result.
+    """
+
+    kind: ClassVar[str] = "sampled"
+    observations: jax.Array
+    rows: jax.Array
+    starts: jax.Array
+    left: jax.Array
+    logs: jax.Array
+    cumulative: jax.Array
+    counts: jax.Array
+    batch_size: int = eqx.field(static=True)
+    unbiased: bool = eqx.field(static=True)
+    encode_table: bool = eqx.field(static=True)
+
+    def draw(self, key: jax.Array) -> Rows:
+        """Rows of the pairs and of two constraint batches.
+
+        Truncated lags are drawn to fit their start, unbiased ones before it: the start is then uniform among those
+        where the lag fits, so that no lag is favoured and no pair is lost.
+
+        Args:
+            key: of the step.
+
+        Returns:
+            Four arrays of ``batch_size`` rows.
+        """
+        # All random numbers of a step in one call: on small worlds it is the number of calls that costs time.
+        bits = jax.random.bits(key, (5, self.batch_size))
+        chosen = (_unit_interval(bits[0])[:, None] >= self.cumulative[:-1]).sum(axis=1)
+        log_discount, uniform = self.logs[chosen], _unit_interval(bits[1])
+        if self.unbiased:
+            lag = _geometric_lag(uniform, log_discount, self.counts.shape[0])
+            start = self.starts[_below(bits[2], self.counts[lag - 1])]
+        else:
+            start = self.starts[_below(bits[2], self.starts.shape[0])]
+            lag = _geometric_lag(uniform, log_discount, self.left[start])
+        first, second = (self.rows[_below(row, self.rows.shape[0])] for row in bits[3:])
+        return Rows(self.rows[start], self.rows[start + lag], first, second)
+
+    def batch(self, draw: Rows) -> TablePairs:
+        """The pairs of these rows.
+
+        Args:
+            draw: from :meth:`draw`.
+
+        Returns:
+            A batch that shares the table of observations.
+        """
+        return TablePairs(self.observations, draw, self.encode_table)
+
+
+def pair_sampler(
+    data: Trajectories,
+    lags: LagDistribution,
+    batch_size: int = 1024,
+    unbiased: bool = False,
+    encode_table: bool | None = None,
+) -> PairSampler:
+    """A sampler of pairs from experience (paper, Section 5).
+
+    Args:
+        data: the experience.
+        lags: with an infinite horizon; episodes cut it, see :func:`lapwing.operators.lags.lags_inside_episodes`.
+        batch_size: pairs per step, and rows of each constraint batch.
+        unbiased: keep the lags' geometric shape, instead of cutting them at episodes' ends.
+        encode_table: encode each distinct observation once per step, rather than all 4 x batch_size rows; None does
+            so where there are fewer distinct ones.
+
+    Returns:
+        The sampler.
+    """
+    left, order = states_by_steps_left(np.asarray(data.offsets))
+    starts = order[: data.num_transitions].astype(np.int32)
+    del order
+    distinct = len(data.observations) if data.has_table else data.num_states
+    rows = np.arange(data.num_states, dtype=np.int32) if data.ids is None else np.asarray(data.ids, dtype=np.int32)
+    return PairSampler(
+        observations=jnp.asarray(np.asarray(data.observations)),
+        rows=jnp.asarray(rows),
+        starts=jnp.asarray(starts),
+        left=jnp.asarray(left),
+        logs=jnp.asarray(np.log(lags.discounts), dtype=jnp.float32),
+        cumulative=jnp.asarray(np.cumsum(lags.shares), dtype=jnp.float32),
+        counts=jnp.asarray(states_with_steps_left(np.asarray(data.lengths)), dtype=jnp.int32),
+        batch_size=batch_size,
+        unbiased=unbiased,
+        encode_table=distinct <= 4 * batch_size if encode_table is None else encode_table,
+    )
+
+
+def _unit_interval(bits: jax.Array) -> jax.Array:
+    """Numbers in [0, 1) of 24 random bits each, all that float32 holds."""
+    return (bits >> 8).astype(jnp.float32) * (1.0 / (1 << 24))
+
+
+def _below(bits: jax.Array, count: jax.Array | int) -> jax.Array:
+    """Whole numbers below ``count``; of 32 random bits, so the first ones are favoured by less than count / 2^32."""
+    return (bits % jnp.asarray(count, dtype=jnp.uint32)).astype(jnp.int32)
+
+
+def _geometric_lag(uniform: jax.Array, log_discount: jax.Array, longest: jax.Array | int) -> jax.Array:
+    """The inverse of the geometric distribution function, renormalised to 1 .. longest."""
+    lag = 1 + jnp.floor(jnp.log1p(uniform * jnp.expm1(longest * log_discount)) / log_discount).astype(jnp.int32)
+    return jnp.clip(lag, 1, longest)

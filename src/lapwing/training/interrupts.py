@@ -1,4 +1,4 @@
-"""Ctrl-C and termination as wishes: noted, and granted at the end of a chunk, when a checkpoint is there."""
+"""Ctrl-C and termination, deferred to the end of a chunk of steps, when a checkpoint is written."""
 
 import signal
 import sys
@@ -24,18 +24,22 @@ class LearningInterruptedError(KeyboardInterrupt):
 class StoppedError(KeyboardInterrupt):
     """Ctrl-C or a termination that is obeyed at once; ``signal`` is which."""
 
-    def __init__(self, number: int, words: str = "") -> None:
+    def __init__(self, number: int, message: str = "") -> None:
         """Keep which one it was."""
-        super().__init__(*([words] if words else []))
+        super().__init__(*([message] if message else []))
         self.signal = number
 
 
 @contextmanager
-def termination_as_interrupt(words: str = "") -> Iterator[None]:
-    """Let a termination from outside clean up as Ctrl-C does, instead of ending the process where it stands."""
+def termination_as_interrupt(message: str = "") -> Iterator[None]:
+    """Let a termination from outside clean up as Ctrl-C does, instead of ending the process where it stands.
+
+    Args:
+        message: of the :class:`StoppedError` that is raised.
+    """
 
     def stop(number: int, frame: FrameType | None) -> None:
-        raise StoppedError(number, words)
+        raise StoppedError(number, message)
 
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -48,11 +52,12 @@ def termination_as_interrupt(words: str = "") -> Iterator[None]:
 
 
 @contextmanager
-def wishes_to_stop() -> Iterator[Callable[[], int | None]]:
+def deferred_signals() -> Iterator[Callable[[], int | None]]:
     """Note the first Ctrl-C or termination instead of obeying at once; the second is obeyed.
 
-    Yields a function that gives the number of the signal noted, or None. In a thread other than the main one signals
-    cannot be caught, and nothing changes.
+    Yields:
+        A function that gives the number of the signal noted, or None. In a thread other than the main one signals
+        cannot be caught, and nothing changes.
     """
     noted: list[int] = []
 

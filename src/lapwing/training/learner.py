@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,30 +10,29 @@ from typing import Any
 import numpy as np
 
 from lapwing.checks import as_path, shown
-from lapwing.diagnostics.problems import DIVERGED, RECORD, ProblemError
-from lapwing.errors import LapwingError, UntrustedWarning
+from lapwing.diagnostics.problems import DIVERGED, RECORD, ProblemError, diverged
+from lapwing.errors import ArgumentError, UntrustedWarning
 from lapwing.evaluation.score import score
-from lapwing.objectives.base import Objective
+from lapwing.objectives import Objective
 from lapwing.representation import LaplacianRepresentation
 from lapwing.training.config import LearnConfig, make_config
-from lapwing.training.engine import LearningDivergedError, NetworkCollapsedError, Report, history_rows, one_seed_of
-from lapwing.training.health import diverged
-from lapwing.training.job import Data, Job
-from lapwing.training.keeping import train
-from lapwing.training.reader import Reader, Watch
-from lapwing.training.step import Program, TrainState
+from lapwing.training.loop import LearningDivergedError, Progress, train
+from lapwing.training.read_out import Monitor, NetworkCollapsedError, ReadOut
+from lapwing.training.state import TrainState, one_seed
+from lapwing.training.task import Data, prepare
 
 
 class Learner:
-    """Learns Laplacian representations; scikit-learn's manners.
+    """Learns Laplacian representations: hyper-parameters in the constructor, data in ``fit``, as in scikit-learn.
 
     Args:
         preset: ``default``, ``paper`` or ``pixels``.
-        objective: an objective of your own, e.g. ``lw.allo(barrier=2.0)``, or the name of one, which the options
-            describe.
-        encoder: a network of your own (see :func:`lapwing.encoders.own_encoder`) with ``dim + spare`` outputs, or
-            the kind of one to build, e.g. ``table``.
-        options: see :class:`lapwing.training.config.LearnConfig`.
+        objective: the name of one, with options if need be (``"allo(barrier=2.0)"``), or an objective of your own,
+            e.g. ``lw.allo(barrier=2.0)``.
+        encoder: the kind of one to build, with options if need be (``"fourier(scales=(3.0, 10.0))"``), or a network of
+            your own (see :class:`lapwing.encoders.own.OwnEncoder`) with ``dim + oversampling`` outputs.
+        options: fields of :class:`lapwing.training.LearnConfig`; any other name is an option of the objective, then of
+            the encoder, e.g. ``barrier=2.0``.
 
     Example:
         >>> from lapwing.solving import operator
@@ -43,40 +42,47 @@ class Learner:
     """
 
     def __init__(
-        self, preset: str = "default", *, objective: Objective | str | None = None, encoder: Any = None, **options: Any
+        self,
+        preset: str = "default",
+        *,
+        objective: Objective | str | Mapping[str, Any] | None = None,
+        encoder: Any = None,
+        **options: Any,
     ) -> None:
         """Keep the configuration; nothing is computed yet."""
-        if objective is not None and not isinstance(objective, (Objective, str)):
-            raise LapwingError(
+        if objective is not None and not isinstance(objective, (Objective, str, Mapping)):
+            raise ArgumentError(
                 f"objective must be lw.allo(...), lw.ggdo(...) and the like, or a name; got {shown(objective)}"
             )
-        if encoder is not None and not isinstance(encoder, str) and not callable(encoder):
-            raise LapwingError(f"encoder must be a network (a callable on batches) or a name, got {shown(encoder)}")
-        named = {"objective": objective, "encoder": encoder}
-        named = {option: value for option, value in named.items() if isinstance(value, str)}
+        if encoder is not None and not isinstance(encoder, (str, Mapping)) and not callable(encoder):
+            raise ArgumentError(f"encoder must be a network (a callable on batches) or a name, got {shown(encoder)}")
         self.preset = preset
-        self.config: LearnConfig = make_config(preset, **named, **options)
-        self.objective = None if isinstance(objective, str) else objective
-        self.encoder = None if isinstance(encoder, str) else encoder
+        self.config: LearnConfig = make_config(preset, objective=objective, encoder=encoder, **options)
+        self.objective = objective if isinstance(objective, Objective) else None
+        self.encoder = None if isinstance(encoder, (str, Mapping)) else encoder
 
     def fit(
         self,
         data: Data,
         *,
         truth: LaplacianRepresentation | None = None,
-        report: Callable[[Report], None] | None = None,
+        callback: Callable[[Progress], None] | None = None,
         checkpoints: str | Path | None = None,
     ) -> LaplacianRepresentation:
         """Learn from experience or from exact dynamics.
 
         Args:
             data: :class:`Trajectories`, or an :class:`Operator` from :func:`lapwing.operator`.
-            truth: where known, so that reports carry the cosine similarity; it never influences learning.
-            report: called after every ``log_every`` steps.
+            truth: the exact representation where known, so that the progress has the cosine similarity to it; it never
+                influences learning.
+            callback: called with the :class:`Progress` after every ``log_every`` steps.
             checkpoints: a folder of their own. What was interrupted, however it was, goes on when the same call is made
                 again, and ends with the same bits; what has ended gives its model again.
+
+        Returns:
+            The model.
         """
-        return self.fit_many(data, [self.config.seed], truth=truth, report=report, checkpoints=checkpoints)[0]
+        return self.fit_many(data, [self.config.seed], truth=truth, callback=callback, checkpoints=checkpoints)[0]
 
     def fit_many(
         self,
@@ -84,53 +90,68 @@ class Learner:
         seeds: Sequence[int],
         *,
         truth: LaplacianRepresentation | None = None,
-        report: Callable[[Report], None] | None = None,
+        callback: Callable[[Progress], None] | None = None,
         checkpoints: str | Path | None = None,
     ) -> list[LaplacianRepresentation]:
-        """Learn with several seeds in one program, spread over all devices that JAX sees; one model per seed.
+        """Learn with several seeds in one program, spread over all devices that JAX sees.
 
-        The arguments are those of :meth:`fit`.
+        Args:
+            data: as in :meth:`fit`.
+            seeds: one model for each.
+            truth: as in :meth:`fit`.
+            callback: as in :meth:`fit`.
+            checkpoints: as in :meth:`fit`.
+
+        Returns:
+            One model per seed.
         """
         started = time.perf_counter()
-        if report is not None and not callable(report):
-            raise LapwingError(f"report is a function that is called with each report, got {shown(report)}")
+        if callback is not None and not callable(callback):
+            raise ArgumentError(f"callback is a function that is called with the progress, got {shown(callback)}")
         folder = None if checkpoints is None else as_path(checkpoints, "the folder of checkpoints")
-        job = Job(self.config, data, seeds, self.objective, self.encoder)
-        program, state = job.program()
-        reader = Reader(job)
-        inspect = reader.inspector(program, None if truth is None else _cosine_to(truth))
+        task = prepare(self.config, data, seeds, self.objective, self.encoder)
+        read_out = ReadOut(task)
+        monitor = None if truth is None else _cosine_to(truth)
+        state = task.initial_state()
         prepared = time.perf_counter() - started
         try:
-            end = train(job, program, state, inspect, report, folder)
+            end = train(
+                state,
+                task.source,
+                self.config.steps,
+                self.config.log_every,
+                lambda state: read_out.inspect(state, monitor),
+                callback,
+                folder,
+                task.identity,
+            )
         except LearningDivergedError as error:
             # What cannot be read, or had collapsed before it diverged, leaves no model worth keeping.
             with suppress(ProblemError):
                 if error.history:
-                    error.models = self._models(
-                        reader, program, error.state, error.history, time.perf_counter() - started
-                    )
+                    error.models = self._models(read_out, error.state, error.history, time.perf_counter() - started)
             for number in error.seeds if error.models else []:
                 record = error.models[number].metadata[RECORD]
                 others = [one for one in record["problems"] if one["name"] != DIVERGED]
                 record["problems"] = [diverged(error.step).as_dict(), *others]
             raise
-        models = self._models(reader, program, end.state, end.history, prepared + end.seconds)
+        models = self._models(read_out, end.state, end.history, prepared + end.seconds)
         _warn_if_untrusted(models)
         return models
 
     def _models(
-        self, reader: Reader, program: Program, state: TrainState, history: list[Report], seconds: float
+        self, read_out: ReadOut, state: TrainState, history: list[Progress], seconds: float
     ) -> list[LaplacianRepresentation]:
         """One representation per seed, from the state of the last report; a collapse is raised when all are made."""
         models: list[LaplacianRepresentation] = []
         collapse: NetworkCollapsedError | None = None
-        for number, seed in enumerate(reader.job.seeds):
-            own = reader.job.one_seed(state, number)
+        seeds = read_out.task.seeds
+        for number, seed in enumerate(seeds):
             metadata = {"preset": self.preset, "seed": seed, "seconds": seconds, "steps": history[-1].step}
-            metadata["history"] = history_rows(history, number)
-            multipliers = np.asarray(one_seed_of(history[-1].metrics, number).eigenvalues)
+            metadata["history"] = [line.row(number) for line in history]
+            eigenvalues = np.asarray(one_seed(history[-1].eigenvalues, number, len(seeds)))
             try:
-                models.append(reader.model(program.encoder(own), own, metadata, multipliers))
+                models.append(read_out.model(one_seed(state, number, len(seeds)), eigenvalues, metadata))
             except NetworkCollapsedError as error:
                 models += error.models
                 collapse = collapse or error
@@ -144,12 +165,12 @@ def learn(
     data: Data,
     dim: int = 11,
     *,
-    objective: Objective | str | None = None,
+    objective: Objective | str | Mapping[str, Any] | None = None,
     seed: int = 0,
     preset: str = "default",
     encoder: Any = None,
     truth: LaplacianRepresentation | None = None,
-    report: Callable[[Report], None] | None = None,
+    callback: Callable[[Progress], None] | None = None,
     checkpoints: str | Path | None = None,
     **options: Any,
 ) -> LaplacianRepresentation:
@@ -158,17 +179,21 @@ def learn(
     Args:
         data: :class:`Trajectories` from :func:`lapwing.collect`, or :func:`lapwing.operator` for exact dynamics.
         dim: how many components.
-        objective: ``lw.allo()``, ``lw.ggdo()``, ..., or a name such as ``ggdo``; the preset's unless given.
+        objective: ``lw.allo()``, ``lw.ggdo()``, ..., or a name such as ``"ggdo"`` or ``"allo(barrier=2.0)"``; the
+            preset's unless given.
         seed: the same seed gives the same bits.
         preset: ``default``, ``paper`` or ``pixels``.
         encoder: a network of your own, or the kind of one to build: ``table``, ``mlp``, ``fourier``, ``conv``.
-        truth: where known, for the reports.
-        report: called after every ``log_every`` steps.
+        truth: the exact representation where known, for the progress.
+        callback: called with the :class:`Progress` after every ``log_every`` steps.
         checkpoints: a folder of their own, so that the same call goes on after whatever interrupted it.
-        options: any other of :class:`lapwing.training.config.LearnConfig`.
+        options: any other of :class:`lapwing.training.LearnConfig`, of the objective, or of the encoder.
+
+    Returns:
+        The model.
     """
     learner = Learner(preset, objective=objective, encoder=encoder, dim=dim, seed=seed, **options)
-    return learner.fit(data, truth=truth, report=report, checkpoints=checkpoints)
+    return learner.fit(data, truth=truth, callback=callback, checkpoints=checkpoints)
 
 
 def _warn_if_untrusted(models: Sequence[LaplacianRepresentation]) -> None:
@@ -181,9 +206,9 @@ def _warn_if_untrusted(models: Sequence[LaplacianRepresentation]) -> None:
         )
 
 
-def _cosine_to(truth: LaplacianRepresentation) -> Watch:
-    def watch(model: LaplacianRepresentation) -> dict[str, float]:
+def _cosine_to(truth: LaplacianRepresentation) -> Monitor:
+    def monitor(model: LaplacianRepresentation) -> dict[str, float]:
         found = score(model, truth)
         return {"cosine": found.subspace_cosine, "paper_cosine": found.cosine}
 
-    return watch
+    return monitor

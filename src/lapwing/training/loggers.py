@@ -1,4 +1,4 @@
-"""Where the metrics of learning can go besides the run's own files: TensorBoard, Weights & Biases. Never required."""
+"""Loggers of the metrics of learning beside the run's own files: TensorBoard, Weights & Biases. Never required."""
 
 import importlib
 import os
@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lapwing.errors import LapwingError, did_you_mean
-from lapwing.training.engine import Report, history_rows
+from lapwing.errors import CannotWriteError, MissingExtraError, UnknownNameError, did_you_mean
+from lapwing.training.loop import Progress
 
-# The package that each sink needs, which the extra of the sink's name installs.
+# The package that each logger needs, which the extra of the logger's name installs.
 PACKAGES = {"tensorboard": "tensorboardX", "wandb": "wandb"}
 
 
@@ -21,10 +21,10 @@ class Writer(NamedTuple):
     finish: Callable[[], None]
 
 
-class Sink:
-    """A place for reports; give it to ``lw.learn(..., report=...)`` and close it afterwards, or use it in a ``with``.
+class Logger:
+    """A callback that writes to a log, for ``lw.learn(..., callback=logger)``; close it, or use it in a ``with``.
 
-    The log is opened at the first report, so that learning that never begins leaves no file.
+    The log is opened at the first call, so that learning that never begins leaves no file.
     """
 
     def __init__(self, start: Callable[[], Writer]) -> None:
@@ -32,17 +32,27 @@ class Sink:
         self._start = start
         self._writer: Writer | None = None
 
-    def __call__(self, line: Report) -> None:
-        """Write the numbers of one report."""
+    def __call__(self, progress: Progress) -> None:
+        """Write the numbers of one report.
+
+        Args:
+            progress: of learning; seeds are averaged.
+        """
         if self._writer is None:
             self._writer = self._started()
-        self._writer.write(line.step, numbers_of(line))
+        row = progress.row()
+        row.pop("step")
+        # Panels are sorted by name and gathered by what stands before the stroke.
+        named = {
+            re.sub(r"^eigenvalue_(\d+)$", lambda x: f"eigenvalues/{int(x[1]):02d}", name): row[name] for name in row
+        }
+        self._writer.write(progress.step, named)
 
     def _started(self) -> Writer:
         try:
             return self._start()
         except Exception as error:  # each package has errors of its own
-            raise LapwingError(f"cannot begin a log: {error}") from error
+            raise CannotWriteError(f"cannot begin a log: {error}") from error
 
     def close(self) -> None:
         """Write what is left and close; a second time does nothing."""
@@ -50,8 +60,8 @@ class Sink:
             self._writer.finish()
             self._writer = None
 
-    def __enter__(self) -> "Sink":
-        """The sink itself."""
+    def __enter__(self) -> "Logger":
+        """The logger itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -59,12 +69,18 @@ class Sink:
         self.close()
 
 
-def tensorboard(folder: str | Path) -> Sink:
+def tensorboard(folder: str | Path) -> Logger:
     """Metrics as TensorBoard's event files in a folder: ``tensorboard --logdir FOLDER`` shows them.
 
+    Args:
+        folder: to write into.
+
+    Returns:
+        The logger.
+
     Example:
-        >>> sink = tensorboard("logs")  # doctest: +SKIP
-        >>> model = lw.learn(data, report=sink); sink.close()  # doctest: +SKIP
+        >>> logger = tensorboard("logs")  # doctest: +SKIP
+        >>> model = lw.learn(data, callback=logger); logger.close()  # doctest: +SKIP
     """
     package = _package("tensorboard")
 
@@ -79,14 +95,22 @@ def tensorboard(folder: str | Path) -> Sink:
 
         return Writer(write, log.close)
 
-    return Sink(start)
+    return Logger(start)
 
 
-def wandb(folder: str | Path, *, project: str = "lapwing", config: dict[str, Any] | None = None) -> Sink:
+def wandb(folder: str | Path, *, project: str = "lapwing", config: dict[str, Any] | None = None) -> Logger:
     """Metrics as a Weights & Biases run below a folder, offline unless the variable WANDB_MODE says otherwise.
 
     ``wandb sync FOLDER/wandb/offline-run-*`` sends it later, if ever. Its reports about itself to its makers are off
     unless WANDB_ERROR_REPORTING says otherwise.
+
+    Args:
+        folder: to write into.
+        project: of the run.
+        config: to show with the run.
+
+    Returns:
+        The logger.
     """
     # It sends them offline too, and reads the variable when it is imported.
     os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
@@ -103,39 +127,41 @@ def wandb(folder: str | Path, *, project: str = "lapwing", config: dict[str, Any
         )
         return Writer(lambda step, numbers: log.log(numbers, step=step), log.finish)
 
-    return Sink(start)
+    return Logger(start)
 
 
 # By the name that `lapwing learn --log` takes.
-SINKS: dict[str, Callable[[Path], Sink]] = {
+LOGGERS: dict[str, Callable[[Path], Logger]] = {
     "tensorboard": lambda folder: tensorboard(folder / "tensorboard"),
     # It makes a folder of its own name in the one that it is given.
     "wandb": lambda folder: wandb(folder),
 }
 
 
-def make_sink(name: str, folder: Path) -> Sink:
-    """The sink of that name, with its files in its own folder below ``folder``."""
-    if name not in SINKS:
-        raise LapwingError(f"no sink {name!r}; {did_you_mean(name, SINKS)}")
-    return SINKS[name](folder)
+def make_logger(name: str, folder: Path) -> Logger:
+    """The logger of that name, with its files in its own folder below ``folder``.
+
+    Args:
+        name: one of :data:`LOGGERS`.
+        folder: of the run.
+
+    Returns:
+        The logger.
+    """
+    if name not in LOGGERS:
+        raise UnknownNameError(f"no logger {name!r}; {did_you_mean(name, LOGGERS)}")
+    return LOGGERS[name](folder)
 
 
-def numbers_of(line: Report) -> dict[str, float]:
-    """All numbers of a report by name, seeds averaged; the objective's reading of each eigenvalue among them."""
-    (row,) = history_rows([line])
-    row.pop("step")
-    # Panels are sorted by name and gathered by what stands before the stroke.
-    return {re.sub(r"^reading_(\d+)$", lambda found: f"readings/{int(found[1]):02d}", name): row[name] for name in row}
-
-
-def _package(sink: str) -> Any:
-    advice = f"logging to {sink} needs the package {PACKAGES[sink]}; install it with: pip install 'lapwing[{sink}]'"
+def _package(logger: str) -> Any:
+    advice = (
+        f"logging to {logger} needs the package {PACKAGES[logger]}; install it with: pip install 'lapwing[{logger}]'"
+    )
     try:
-        package = importlib.import_module(PACKAGES[sink])
+        package = importlib.import_module(PACKAGES[logger])
     except ImportError as error:
-        raise LapwingError(advice) from error
+        raise MissingExtraError(advice) from error
     if getattr(package, "__file__", None) is None:
         # Not the package: a folder of its name, such as an earlier log, where Python looks for packages.
-        raise LapwingError(advice)
+        raise MissingExtraError(advice)
     return package

@@ -1,0 +1,437 @@
+"""The read-out: from trained networks to representations, with eigenvalues, residuals, error bars and problems."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.data.trajectories import Trajectories
+from lapwing.diagnostics.certificate import LARGEST_ANGLE, residual_angles, ritz_angles
+from lapwing.diagnostics.noise import sampling_angles
+from lapwing.diagnostics.problems import (
+    RECORD,
+    Problem,
+    ProblemError,
+    collapsed,
+    objective_problems,
+    output_problems,
+    unreadable,
+)
+from lapwing.encoders.lookup import LookupEncoder
+from lapwing.encoders.rotated import RotatedEncoder
+from lapwing.operators.clusters import DATA_TOLERANCE, LEARNED_TOLERANCE, canonical_signs
+from lapwing.operators.lags import LagDistribution
+from lapwing.operators.operator import Operator
+from lapwing.operators.ritz import ritz_from_forms
+from lapwing.representation import LaplacianRepresentation
+from lapwing.training.loop import UnreadableSeedError
+from lapwing.training.moments import Encode, MomentEstimator, Moments, TableMoments, WalkMoments
+from lapwing.training.state import TrainState, one_seed
+from lapwing.training.task import Task
+
+RESAMPLES = 200
+BOOTSTRAP_TRANSITIONS = 1 << 20
+BOOTSTRAP_CHUNK = (1 << 15) - 1
+RESAMPLE_BLOCK = 20
+FEWEST_PARTS = 50
+
+# Early stopping asks for more than trust: a sine of 0.01 is a cosine of 0.99995.
+CONVERGED_ANGLE = 0.01
+
+Monitor = Callable[[LaplacianRepresentation], dict[str, float]]
+"""Numbers to report of an unfinished model, such as its cosine to a ground truth; they never influence learning."""
+
+
+class NetworkCollapsedError(ProblemError):
+    """The network's outputs depend on each other: they span fewer directions than components were asked for.
+
+    ``models`` holds the representation of as many components as there are, one per seed.
+    """
+
+    def __init__(self, problem: Problem, model: Any) -> None:
+        """Keep what is left."""
+        super().__init__(problem)
+        self.models = [model]
+
+
+class SpectralEstimate(NamedTuple):
+    """What moments say about components ``u @ matrix``.
+
+    Attributes:
+        matrix: (d, m) from the network's outputs to components of mean square one.
+        mu: (m,) eigenvalues of the one-step operator.
+        operator_values: (m,) ``1 - f(mu)``, the scale on which residuals and gaps are measured.
+        residuals: (m,) ``|f(P)u - f(mu)u|``.
+        angles: (m,) estimated sines of the angles to true eigenvectors.
+        orthonormality_error: largest ``|<u_j, u_k> - delta_jk|``.
+    """
+
+    matrix: NDArray[np.float64]
+    mu: NDArray[np.float64]
+    operator_values: NDArray[np.float64]
+    residuals: NDArray[np.float64]
+    angles: NDArray[np.float64]
+    orthonormality_error: float
+
+
+class ReadOut:
+    """Reads what the networks of a task have learned: how far they are after each chunk, and models at the end.
+
+    Args:
+        task: what is learned.
+    """
+
+    def __init__(self, task: Task) -> None:
+        """Prepare the moment estimator of the task's data."""
+        self.task = task
+        self.estimator: MomentEstimator
+        if task.operator is not None:
+            self.estimator = TableMoments(task.operator, task.lags, task.matrix)
+        else:
+            assert isinstance(task.data, Trajectories)
+            self.estimator = WalkMoments(task.data, task.lags)
+        # Whether the outputs are as many as there are states, so that no component is missing.
+        self.complete = task.operator is not None and task.width >= task.operator.num_states
+        exact = isinstance(task.data, Operator) and task.data.exact
+        self.exact, self.tolerance = exact, LEARNED_TOLERANCE if exact else DATA_TOLERANCE
+
+    def inspect(self, state: TrainState, monitor: Monitor | None) -> tuple[list[dict[str, float]], bool]:
+        """How far every seed has converged after a chunk of steps.
+
+        Args:
+            state: of one seed or several.
+            monitor: adds numbers of its own.
+
+        Returns:
+            For each seed the largest ``angle`` and the monitor's numbers; whether learning may stop.
+        """
+        config, seeds = self.task.config, len(self.task.seeds)
+        if not (config.stop_when_converged or monitor is not None):
+            return [], False
+        by_seed: list[dict[str, float]] = []
+        for number in range(seeds):
+            own = one_seed(state, number, seeds)
+            encoder = own.encoder
+            try:
+                estimate = self._estimate(*self._moments(encoder, own, quick=True))
+            except ProblemError as error:
+                raise UnreadableSeedError(error.problem, number) from error
+            enough = len(estimate.mu) >= config.dim
+            worst = float(np.max(estimate.angles[: config.dim])) if enough else 1.0
+            by_seed.append({"angle": min(worst, 1.0) if np.isfinite(worst) else 1.0})
+            if monitor is not None and enough:
+                components = self._final_encoder(encoder, estimate.matrix[:, : config.dim])
+                by_seed[-1] |= monitor(LaplacianRepresentation(components, estimate.mu[: config.dim], config.dim))
+        converged = max(seen["angle"] for seen in by_seed) < CONVERGED_ANGLE
+        return by_seed, config.stop_when_converged and converged
+
+    def model(self, state: TrainState, eigenvalues: NDArray[Any], metadata: dict[str, Any]) -> LaplacianRepresentation:
+        """The finished representation of one seed.
+
+        Args:
+            state: of that seed.
+            eigenvalues: (d,) the objective's own estimate, of the training operator.
+            metadata: ``seed``, ``history`` and the like.
+
+        Returns:
+            The model.
+
+        Raises:
+            NetworkCollapsedError: if there are fewer independent outputs than components asked for.
+        """
+        task, config, encoder = self.task, self.task.config, state.encoder
+        encode = self._encode(encoder)
+        details = task.objective.details(state.objective_state)
+        moments, order = self._moments(encoder, state)
+        sample = self.estimator.sample(encode)
+        estimate = with_canonical_signs(self._estimate(moments, order), sample)
+        dim = min(len(estimate.mu), config.dim)
+        health: dict[str, Any] = {}
+        errors, noise = None, None
+        if isinstance(task.data, Trajectories):
+            health["transitions"] = task.data.num_transitions
+            values_at = _values_at(encode, estimate.matrix, task.data)
+            noise = sampling_angles(values_at, 1.0 - estimate.mu, task.data, self.tolerance)[:dim]
+            if self.estimator.walks is not None:
+                unseen = unresolved_angles(estimate, self.estimator.walks, self.tolerance)[:dim]
+                health["unseen"] = np.fmin(unseen, 1.0).tolist()
+                noise = np.hypot(noise, unseen)
+            errors = bootstrap_errors(values_at, estimate.mu, task.data, metadata["seed"])[:dim]
+        settings = {
+            name: value
+            for name, value in {**config.objective_options, "learning_rate": config.learning_rate}.items()
+            if isinstance(value, (int, float))
+        }
+        problems = objective_problems(eigenvalues, details.at_bounds, config.dim, settings)
+        refined = config.refine == "ritz"
+        problems += output_problems(moments.gram, sample, config.dim, refined, metadata.get("history", ()), settings)
+        lost = collapsed(dim, config.dim) if dim < config.dim else None
+        known = [lost, *(one for one in problems if one.name != lost.name)] if lost else problems
+        health["problems"] = [one.as_dict() for one in known]
+        estimates = {"multiplier": eigenvalues, **details.eigenvalues}
+        model = LaplacianRepresentation(
+            encoder=self._final_encoder(encoder, estimate.matrix[:, :dim]),
+            mu=estimate.mu[:dim],
+            dim=dim,
+            exact=self.exact,
+            residuals=estimate.residuals[:dim],
+            operator_values=self._operator_values(estimate, dim),
+            angles=estimate.angles[:dim],
+            data_angles=noise,
+            dual_gaps=self._distances(moments, eigenvalues)[:dim],
+            mu_errors=errors,
+            orthonormality_error=estimate.orthonormality_error,
+            next_mu=float(estimate.mu[dim]) if len(estimate.mu) > dim else None,
+            metadata={
+                **(task.operator or task.data).metadata,
+                "method": "learn",
+                "config": {**config.as_dict(), "seed": metadata["seed"]},
+                "objective": config.objective,
+                "batches": task.source.kind,
+                "encoder": encoder.kind,
+                "eigenvalue_estimates": {name: np.asarray(x).astype(float).tolist() for name, x in estimates.items()},
+                RECORD: health,
+                **metadata,
+            },
+        )
+        if lost:
+            raise NetworkCollapsedError(lost, model)
+        return model
+
+    def _moments(self, encoder: Any, state: TrainState, quick: bool = False) -> tuple[Moments, NDArray[np.float64]]:
+        """Moments of the outputs in the objective's order, that of eigenvalues, and the matrix that orders them."""
+        given = self.task.objective.details(state.objective_state).order
+        order = np.eye(self.task.width)
+        order = order if given is None else order[:, np.asarray(given)]
+        with np.errstate(over="ignore", invalid="ignore"):
+            # What is not finite is refused by whoever reads the moments.
+            return self.estimator.moments(self._encode(encoder), quick).rotated(order), order
+
+    def _estimate(self, moments: Moments, order: NDArray[np.float64]) -> SpectralEstimate:
+        refine = self.task.config.refine == "ritz"
+        found = spectral_estimate(moments, self.estimator.lags, refine, self.tolerance, complete=self.complete)
+        return found._replace(matrix=order @ found.matrix)
+
+    def _operator_values(self, estimate: SpectralEstimate, dim: int) -> NDArray[np.float64]:
+        """Those of the components, and the next one or, where that is not known, the largest that it may be."""
+        known = estimate.operator_values
+        if len(known) == dim and not self.complete:
+            known = np.append(known, self.estimator.lags.largest_eigenvalue)
+        return known[: dim + 1]
+
+    def _distances(self, moments: Moments, eigenvalues: NDArray[Any]) -> NDArray[np.float64]:
+        """Distance of the objective's own estimates from the Rayleigh quotients of the outputs, as one-step values."""
+        plain = spectral_estimate(moments, self.estimator.lags, False, self.tolerance)
+        known = np.isfinite(eigenvalues)
+        own = self.task.training_lags.one_minus_mu(np.where(known, eigenvalues, 0.0))
+        return np.where(known, np.abs(own - (1.0 - plain.mu)), np.nan)
+
+    def _final_encoder(self, encoder: Any, matrix: NDArray[np.float64]) -> Any:
+        if not self.task.is_table:
+            return RotatedEncoder(encoder, matrix)
+        return self._lookup(np.asarray(encoder.values, dtype=np.float64) @ matrix)
+
+    def _encode(self, encoder: Any) -> Encode:
+        """From observations to the network's outputs; a table gives 0 for states that were never visited."""
+        if not self.task.is_table:
+            plain: Encode = encoder.encode
+            return plain
+        values = np.asarray(encoder.values, dtype=np.float64)
+        lookup = self._lookup(values)
+
+        def encode(observations: NDArray[Any]) -> NDArray[np.float64]:
+            numbers = lookup.numbers_of(observations)
+            return np.where(numbers[:, None] >= 0, values[numbers], 0.0)
+
+        return encode
+
+    def _lookup(self, values: NDArray[np.float64]) -> LookupEncoder:
+        assert self.task.operator is not None
+        return LookupEncoder(self.task.operator.observations, values, self.task.operator.rho)
+
+
+def spectral_estimate(
+    moments: Moments, lags: LagDistribution, refine: bool, tolerance: float, *, complete: bool = False
+) -> SpectralEstimate:
+    """Eigenvalues by the Rayleigh quotient of the training operator, mapped back to mu.
+
+    Args:
+        moments: of the network's outputs.
+        lags: of the operator that the moments were measured with.
+        refine: rotate inside the span (Rayleigh-Ritz); else only scale each component to mean square one.
+        tolerance: relative width within which eigenvalues count as one.
+        complete: whether there are no more components than these, so that none can be missing.
+
+    Returns:
+        The estimate.
+
+    Raises:
+        ProblemError: if the moments are not finite, or the outputs are zero.
+    """
+    problem = unreadable(moments.gram, moments.cross)
+    if problem is not None:
+        raise ProblemError(problem)
+    norms = np.diag(moments.gram)
+    if refine:
+        matrix = ritz_from_forms(moments.gram, moments.cross).rotation
+    else:
+        matrix = np.diag(1.0 / np.sqrt(np.where(norms > 0, norms, 1.0)))
+    turned = moments.rotated(matrix)
+    quotients = np.diag(turned.cross)
+    squares = np.diag(turned.square) - 2.0 * quotients**2 + quotients**2 * np.diag(turned.middle)
+    error = float(np.abs(turned.gram - np.eye(len(quotients))).max())
+    residuals = np.sqrt(np.maximum(squares, 0.0))
+    values = merge_inseparable(1.0 - quotients, residuals) if refine else 1.0 - quotients
+    mu = 1.0 - lags.one_minus_mu(values)
+    known = values if complete else np.append(values, lags.largest_eigenvalue)
+    angles = residual_angles(1.0 - mu, residuals, tolerance, operator_eigenvalues=known)[1]
+    angles = np.fmin(angles, ritz_angles(values, residuals, tolerance)) if refine else angles
+    return SpectralEstimate(matrix, mu, values, residuals, angles, error)
+
+
+def merge_inseparable(values: NDArray[np.float64], residuals: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ascending Ritz values, those of neighbours closer than their own errors replaced by their mean.
+
+    Repeated eigenvalues come out of training slightly apart. A Ritz value is off by at most about residual x sine of
+    the angle; where two are no further apart than that, they may be one, and count as one. Components that have not
+    converged themselves stay as they are.
+
+    Args:
+        values: (m,) ascending eigenvalues ``1 - f(mu)`` of the whole span, oversampling included.
+        residuals: (m,) of each.
+
+    Returns:
+        (m,) values.
+    """
+    distance = values[-1] - values
+    sines = np.divide(residuals, distance, out=np.full_like(values, np.inf), where=distance > 0)
+    settled = sines <= LARGEST_ANGLE
+    errors = np.multiply(sines, residuals, out=np.zeros_like(values), where=settled)
+    joined = settled[:-1] & settled[1:] & (np.diff(values) <= errors[:-1] + errors[1:])
+    group = np.concatenate([[0], np.cumsum(~joined)])
+    return (np.bincount(group, weights=values) / np.bincount(group))[group]
+
+
+def unresolved_angles(estimate: SpectralEstimate, walks: int, tolerance: float) -> NDArray[np.float64]:
+    """Sines that residuals averaged over finitely many walks cannot resolve.
+
+    A residual's square is a mean of products of two deviations, each of variance ``1 - c^2`` for a quotient c; two
+    standard errors of it may be hidden, however small the estimate came out.
+
+    Args:
+        estimate: from the walks.
+        walks: how many.
+        tolerance: relative width within which eigenvalues count as one.
+
+    Returns:
+        (m,) sines.
+    """
+    quotients = 1.0 - estimate.operator_values
+    hidden = np.sqrt(2.0 * np.maximum(1.0 - quotients**2, 0.0) / np.sqrt(walks))
+    return ritz_angles(estimate.operator_values, hidden, tolerance)
+
+
+def with_canonical_signs(estimate: SpectralEstimate, sample: NDArray[np.float64]) -> SpectralEstimate:
+    """The same components, each turned so that its entry of largest magnitude in the sample is positive.
+
+    Args:
+        estimate: of the components.
+        sample: (n, d) the network's outputs.
+
+    Returns:
+        The estimate with columns of the matrix negated where needed.
+    """
+    values = sample @ estimate.matrix
+    turned = canonical_signs(values)
+    place = np.argmax(np.abs(values), axis=0), np.arange(values.shape[1])
+    signs = np.where(turned[place] * values[place] < 0, -1.0, 1.0)
+    return estimate._replace(matrix=estimate.matrix * signs)
+
+
+ValuesAt = Callable[[NDArray[np.int64]], NDArray[np.float64]]
+"""From rows of ``data.observations`` to (n, m) components."""
+
+
+def _values_at(encode: Encode, matrix: NDArray[np.float64], data: Trajectories) -> ValuesAt:
+    """Components by row of the data's observations; a table is encoded once."""
+    if data.has_table:
+        table: NDArray[Any] = np.asarray(encode(np.asarray(data.observations)), dtype=np.float64) @ matrix
+        return lambda rows: table[rows]
+    return lambda rows: np.asarray(encode(np.asarray(data.observations[rows])), dtype=np.float64) @ matrix
+
+
+def bootstrap_errors(
+    values_at: ValuesAt, mu: NDArray[np.float64], data: Trajectories, seed: int
+) -> NDArray[np.float64]:
+    """Standard errors of mu from resampling whole episodes, or long parts of them where there are few.
+
+    To first order a change of the data moves an eigenvalue by its own quadratic form, so the components are held fixed
+    and their one-step energies per episode resampled; the relative error carries over to ``1 - mu``.
+
+    Args:
+        values_at: from rows of ``data.observations`` to (n, m) components.
+        mu: (m,) their eigenvalues.
+        data: the experience.
+        seed: of the resampling.
+
+    Returns:
+        (m,) standard errors.
+    """
+    energies, norms, transitions = _sums_over_parts(values_at, data)
+    rng = np.random.default_rng(seed)
+    samples = []
+    for _ in range(0, RESAMPLES, RESAMPLE_BLOCK):
+        weights = rng.poisson(1.0, size=(RESAMPLE_BLOCK, len(energies))).astype(np.float64)
+        samples.append((weights @ energies) / np.maximum(weights @ norms, 1e-300))
+    spread = np.concatenate(samples).std(axis=0, ddof=1)
+    # Fewer steps were looked at than there are: their noise shrinks with the square root of the number.
+    spread *= np.sqrt(transitions / data.num_transitions)
+    centre = energies.sum(axis=0) / np.maximum(norms.sum(axis=0), 1e-300)
+    one_minus_mu = np.maximum(1.0 - mu, 0.0)
+    return np.where(centre > 1e-12, spread * one_minus_mu / np.maximum(centre, 1e-12), 0.0)
+
+
+def _sums_over_parts(values_at: ValuesAt, data: Trajectories) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    """(parts, m) one-step energies and squared norms of each episode, up to about a million steps; how many those are.
+
+    Where there are few episodes, long ones are cut into parts: one alone could not be resampled.
+    """
+    count = int(np.searchsorted(data.offsets[1:], BOOTSTRAP_TRANSITIONS)) + 1
+    count = min(count, data.num_episodes)
+    offsets = np.array(data.offsets[: count + 1])
+    # Of a very long last episode no more than the rest may have.
+    offsets[-1] = min(offsets[-1], offsets[-2] + BOOTSTRAP_TRANSITIONS)
+    parts = offsets[:-1]
+    if count < FEWEST_PARTS:
+        parts = np.union1d(parts, np.arange(0, offsets[-1], max(1, offsets[-1] // FEWEST_PARTS)))
+    bounds = np.append(parts, offsets[-1])
+    sums: list[NDArray[np.float64]] = []
+    first = 0
+    while first < len(parts):
+        last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + BOOTSTRAP_CHUNK, side="right")) - 1)
+        sums.append(_sums_of(lambda positions: values_at(data.rows(positions)), offsets, bounds[first : last + 1]))
+        first = last
+    energies, norms = np.concatenate(sums, axis=1)
+    return energies, norms, int(offsets[-1]) - count
+
+
+def _sums_of(
+    values_at: ValuesAt,
+    offsets: NDArray[np.int64],
+    bounds: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    """(2, parts, m) energies and squared norms of the parts between the bounds."""
+    begin, end = int(bounds[0]), int(bounds[-1])
+    # One state more than the parts have: a step leads out of a part that is cut inside an episode.
+    values = values_at(np.minimum(np.arange(begin, end + 1), offsets[-1] - 1))
+    before, after = values[:-1], values[1:]
+    steps = 0.5 * (after - before) ** 2
+    squares = 0.5 * (after**2 + before**2)
+    # The last state of each episode stands for no step, but keeps its row.
+    ends = offsets[1:] - 1
+    closing = ends[np.searchsorted(ends, begin) : np.searchsorted(ends, end)] - begin
+    steps[closing] = 0.0
+    squares[closing] = 0.0
+    starts = bounds[:-1] - begin
+    return np.stack([np.add.reduceat(steps, starts), np.add.reduceat(squares, starts)])

@@ -1,0 +1,259 @@
+"""One call of ``learn`` made ready: data looked at, batches chosen, networks built."""
+
+import hashlib
+import operator as operators
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from lapwing.data.trajectories import Trajectories
+from lapwing.diagnostics.problems import ProblemError, unlearnable
+from lapwing.encoders.own import OwnEncoder
+from lapwing.encoders.registry import build_encoder, default_kind
+from lapwing.encoders.statistics import image_statistics, range_statistics
+from lapwing.errors import ArgumentError
+from lapwing.objectives import Objective, permuted
+from lapwing.operators.lags import LagDistribution, geometric_lags, lags_inside_episodes
+from lapwing.operators.operator import Operator, operator_from_trajectories
+from lapwing.training.batches import DENSE_STATES, Source, dense_operator, exact_table, pair_sampler
+from lapwing.training.config import LearnConfig
+from lapwing.training.state import TrainState, init, spread_over_devices, stacked
+
+Data = Trajectories | Operator
+"""What can be learned from: experience, or exact dynamics."""
+
+BLOCK_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is learned from, with what, made ready.
+
+    Attributes:
+        config: all hyper-parameters.
+        data: experience, or exact dynamics.
+        seeds: one or several.
+        operator: the one-step operator, where observations repeat.
+        objective: permuted, if the configuration wants it.
+        encoder: the caller's own; None where one is built.
+        kind: of the encoder.
+        width: outputs of the network: components and oversampling.
+        lags: the wanted ones, with an infinite horizon.
+        matrix: f(P) as a dense matrix, where the operator is small.
+        source: of batches.
+        training_lags: those that the batches really have.
+    """
+
+    config: LearnConfig
+    data: Data
+    seeds: list[int]
+    operator: Operator | None
+    objective: Objective
+    encoder: Any
+    kind: str
+    width: int
+    lags: LagDistribution
+    matrix: NDArray[np.float64] | None
+    source: Source
+    training_lags: LagDistribution
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the encoder is a table of one row per state, built here."""
+        return self.kind == "table" and self.encoder is None
+
+    def initial_state(self) -> TrainState:
+        """The first state; with several seeds, every array has a leading axis for them.
+
+        Returns:
+            A state, spread over devices.
+        """
+        config = self.config
+        rate = config.learning_rate
+        schedule = optax.cosine_decay_schedule(rate, config.steps) if config.schedule == "cosine" else rate
+        optimiser = optax.adam(schedule)
+        keys = [jax.random.split(jax.random.key(seed)) for seed in self.seeds]
+        states = [init(self._encoder(key[0]), self.objective, optimiser, key[1]) for key in keys]
+        return spread_over_devices(stacked(states), len(self.seeds)) if len(states) > 1 else states[0]
+
+    def identity(self) -> dict[str, Any]:
+        """What two runs must share for one to go on from the other's checkpoint.
+
+        Options at their default are left out: one that is added later then changes nothing for earlier checkpoints.
+
+        Returns:
+            JSON types.
+        """
+        defaults = LearnConfig().as_dict()
+        config = {
+            name: value
+            for name, value in self.config.as_dict().items()
+            if name not in ("seed", "objective", "encoder") and value != defaults[name]
+        }
+        return {
+            "config": config,
+            "seeds": self.seeds,
+            "data": data_digest(self.data),
+            "objective": self.config.objective,
+            "encoder": self.config.encoder if self.encoder is not None else self.kind,
+        }
+
+    def _encoder(self, key: jax.Array) -> Any:
+        if self.encoder is not None:
+            return self.encoder
+        if self.is_table:
+            assert self.operator is not None
+            return build_encoder("table", (), self.width, key, states=self.operator.num_states)
+        options = {"hidden": self.config.hidden, "statistics": self._statistics, **self.config.encoder_options}
+        return build_encoder(self.kind, _observations(self.data, self.operator).shape[1:], self.width, key, **options)
+
+    @cached_property
+    def _statistics(self) -> Any:
+        observations = np.asarray(_observations(self.data, self.operator))
+        if self.kind == "conv" and self.config.centre_pixels:
+            return image_statistics(observations, None if self.operator is None else self.operator.rho)
+        if self.kind == "fourier" and (observations.min() < -0.51 or observations.max() > 0.51):
+            return range_statistics(observations)
+        return None
+
+
+def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Objective | None, encoder: Any) -> Task:
+    """Everything but the compilation.
+
+    Args:
+        config: all hyper-parameters.
+        data: experience, or exact dynamics.
+        seeds: one or several, in one program.
+        objective: in place of the one that the configuration describes.
+        encoder: in place of one built.
+
+    Returns:
+        The task.
+    """
+    if not isinstance(data, (Trajectories, Operator)):
+        raise ArgumentError(
+            f"cannot learn from {type(data).__name__}; "
+            "give lw.collect(...) for experience or lw.operator(...) for exact dynamics"
+        )
+    numbers = _checked_seeds(seeds)
+    operator = data if isinstance(data, Operator) else operator_from_trajectories(data) if data.has_table else None
+    observations = _observations(data, operator)
+    states = None if operator is None else operator.num_states
+    problem = unlearnable(observations, states, config.dim)
+    if problem is not None:
+        raise ProblemError(problem)
+    width = config.dim + (config.oversampling if states is None else min(config.oversampling, states - config.dim))
+    shape = tuple(observations.shape[1:])
+    given = None if encoder is None else _checked_encoder(encoder, shape, width)
+    kind = "own" if given is not None else default_kind(shape) if config.encoder == "auto" else config.encoder
+    chosen = config.make_objective() if objective is None else objective
+    lags = geometric_lags(config.discounts)
+    small = operator is not None and operator.num_states <= DENSE_STATES
+    matrix = dense_operator(operator, lags) if operator is not None and small else None
+    source, training_lags = _source(config, data, operator, kind, lags, matrix)
+    return Task(
+        config=config,
+        data=data,
+        seeds=numbers,
+        operator=operator,
+        objective=permuted(chosen, config.permute_every) if config.permute_every else chosen,
+        encoder=given,
+        kind=kind,
+        width=width,
+        lags=lags,
+        matrix=matrix,
+        source=source,
+        training_lags=training_lags,
+    )
+
+
+def _source(
+    config: LearnConfig,
+    data: Data,
+    operator: Operator | None,
+    kind: str,
+    lags: LagDistribution,
+    matrix: NDArray[np.float64] | None,
+) -> tuple[Source, LagDistribution]:
+    """Exact batches where that is wanted or best, else sampled ones; and the lags that they really have."""
+    wanted = config.batches
+    if wanted == "auto":
+        wanted = "exact" if matrix is not None or isinstance(data, Operator) else "unbiased"
+    if wanted == "exact":
+        if operator is None:
+            raise ArgumentError("exact batches need observations that repeat; these hardly do: use batches='unbiased'")
+        if kind == "table":
+            # A table encoder's observations are the states' numbers.
+            operator = replace(operator, observations=np.arange(operator.num_states, dtype=np.int32))
+        return exact_table(operator, lags, matrix)
+    if not isinstance(data, Trajectories):
+        raise ArgumentError("sampled batches need experience; collect some, or use batches='exact'")
+    if kind == "table":
+        raise ArgumentError("a table is learned with exact batches; choose another encoder to sample")
+    unbiased = wanted == "unbiased"
+    sampler = pair_sampler(data, lags, config.batch_size, unbiased)
+    return sampler, lags_inside_episodes(lags, np.asarray(data.lengths), unbiased)
+
+
+def data_digest(data: Data) -> str:
+    """A digest of experience or exact dynamics: the same data give the same, other data another.
+
+    Args:
+        data: what is learned from.
+
+    Returns:
+        32 hexadecimal digits.
+    """
+    digest = hashlib.sha256()
+    for array in _arrays_of(data):
+        digest.update(f"{array.dtype.str} {array.shape}".encode())
+        # In blocks, because what lies on a disk may be larger than memory.
+        rows = max(1, BLOCK_BYTES * len(array) // max(array.nbytes, 1))
+        for begin in range(0, len(array), rows):
+            digest.update(np.ascontiguousarray(array[begin : begin + rows]).reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()[:32]
+
+
+def _arrays_of(data: Data) -> list[NDArray[Any]]:
+    if isinstance(data, Trajectories):
+        ids = [] if data.ids is None else [data.ids]
+        return [data.observations, data.offsets, data.terminated, data.truncated, *ids]
+    matrix = csr_array(data.matrix)
+    return [matrix.data, matrix.indices, matrix.indptr, data.rho, data.observations]
+
+
+def _observations(data: Data, operator: Operator | None) -> NDArray[Any]:
+    observations: NDArray[Any] = (operator or data).observations
+    return observations
+
+
+def _checked_encoder(encoder: Any, shape: tuple[int, ...], width: int) -> Any:
+    """The user's own network as an encoder, tried on the shape of these observations."""
+    ready = encoder if hasattr(encoder, "encode") else OwnEncoder.create(encoder, shape)
+    if tuple(ready.observation_shape) != shape:
+        raise ArgumentError(
+            f"your encoder takes observations of shape {tuple(ready.observation_shape)}, these are {shape}"
+        )
+    if ready.dim != width:
+        raise ArgumentError(
+            f"your encoder gives {ready.dim} components, but dim + oversampling is {width}; "
+            "give it that many outputs, or pass oversampling=0"
+        )
+    return ready
+
+
+def _checked_seeds(seeds: Sequence[int]) -> list[int]:
+    try:
+        numbers = [operators.index(seed) for seed in seeds]
+    except TypeError:
+        raise ArgumentError(f"seeds must be a list of whole numbers, got {seeds!r}") from None
+    if not numbers or min(numbers) < 0 or max(numbers) >= 1 << 32:
+        raise ArgumentError(f"give at least one seed, each from 0 to 2**32 - 1; got {numbers}")
+    return numbers
