@@ -16,29 +16,28 @@ import jax
 import optax
 
 import lapwing as lw
-from lapwing.encoders.networks import build_encoder
-from lapwing.operators.lags import endless_gaps
-from lapwing.training.config import make_config
-from lapwing.training.sampled_batches import sampled_batches
-from lapwing.training.step import make_program
+from lapwing.encoders.registry import build_encoder
+from lapwing.operators.lags import geometric_lags
+from lapwing.training import init, make_config, pair_sampler, run_steps
 
 HIDDEN = (256, 256, 256)
 
 
-def stepper(data: lw.Trajectories, once: bool):
+def stepper(data: lw.Trajectories, encode_table: bool):
     config = make_config("paper")
-    batches = sampled_batches(data, endless_gaps(config.discounts), config.batch_size, once=once)
+    lags = geometric_lags(config.discounts)
+    source = pair_sampler(data, lags, config.batch_size, encode_table=encode_table)
     encoder = build_encoder("mlp", data.observation_shape, config.dim, jax.random.key(0), hidden=HIDDEN)
-    program = make_program(encoder, batches, config.make_objective(), optax.adam(config.learning_rate), None)
-    state = [program.init(encoder, jax.random.key(1))]
+    state = [init(encoder, config.make_objective(), optax.adam(config.learning_rate), jax.random.key(1))]
+    program = jax.jit(run_steps, static_argnums=2, donate_argnums=0)
 
     def run(steps: int) -> float:
         started = time.perf_counter()
-        state[0], metrics = program.run(state[0], batches.data, steps)
-        jax.block_until_ready(metrics.loss)
+        state[0], info = program(state[0], source, steps)
+        jax.block_until_ready(info.loss)
         return steps / (time.perf_counter() - started)
 
-    return run, batches.rows
+    return run, len(data.observations) if encode_table else 4 * config.batch_size
 
 
 def flops_per_row(dim: int = 11) -> float:

@@ -13,8 +13,8 @@ import jax
 import numpy as np
 
 import lapwing as lw
-from lapwing.training.config import make_config
-from lapwing.training.job import Job
+from lapwing.training import make_config, run_steps
+from lapwing.training.task import prepare
 
 
 def main() -> None:
@@ -64,14 +64,14 @@ def main() -> None:
 
 
 def timer(config, data, seeds, steps):
-    job = Job(config, data, seeds, None, None)
-    program, first = job.program()
-    state = [first]
+    task = prepare(config, data, seeds, None, None)
+    state = [task.initial_state()]
+    program = jax.jit(run_steps, static_argnums=2, donate_argnums=0)
 
     def run() -> float:
         started = time.perf_counter()
-        state[0], metrics = program.run(state[0], job.batches.data, steps)
-        jax.block_until_ready(metrics.loss)
+        state[0], info = program(state[0], task.source, steps)
+        jax.block_until_ready(info.loss)
         return time.perf_counter() - started
 
     run()

@@ -138,7 +138,7 @@ def learned_numbers(steps: int) -> dict[str, np.ndarray]:
 def numbers_of(model, observations: np.ndarray) -> dict[str, np.ndarray]:
     history = [list(row.values()) for row in model.metadata["history"]]
     parts = {f"weights/{name}": array for name, array in model.encoder.arrays().items()}
-    parts |= {f"readings/{name}": np.array(values) for name, values in model.metadata["readings"].items()}
+    parts |= {f"readings/{name}": np.array(values) for name, values in model.metadata["eigenvalue_estimates"].items()}
     parts |= {"eigenvalues": model.eigenvalues, "bars": model.mu_errors, "noise": model.data_angles}
     parts |= {"components": model.transform(observations), "history": np.array(history)}
     return {name: np.asarray(value) for name, value in parts.items()}

@@ -18,7 +18,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "audit of a name": lambda: lw.audit("data"),  # type: ignore[arg-type]
     "ritz of a name": lambda: lw.rayleigh_ritz(lambda x: x, "data"),  # type: ignore[arg-type]
     "ritz of nothing": lambda: lw.rayleigh_ritz(None, OPERATOR),  # type: ignore[arg-type]
-    "no function to report to": lambda: lw.learn(OPERATOR, **TINY, report=5),
+    "no function to report to": lambda: lw.learn(OPERATOR, **TINY, callback=5),
     "no function for progress": lambda: lw.collect("GridMaze-7", 10, progress=5),  # type: ignore[arg-type]
     "tolerance in words": lambda: lw.score(MODEL, MODEL, tolerance="x"),  # type: ignore[arg-type]
     "nothing to plot": lambda: MODEL.plot(what=None),  # type: ignore[arg-type]

@@ -23,10 +23,10 @@ from lapwing.data.trajectories import Trajectories
 from lapwing.diagnostics import noise
 from lapwing.diagnostics.noise import sampling_angles
 from lapwing.operators import lags as gap_module
-from lapwing.operators.lags import endless_gaps, gaps_inside_episodes, states_by_room
+from lapwing.operators.lags import geometric_lags, lags_inside_episodes, states_by_steps_left
 from lapwing.operators.operator import operator_from_trajectories
 from lapwing.report.run_folder import audit_record
-from lapwing.training.answer import bootstrap_errors
+from lapwing.training.read_out import bootstrap_errors
 
 STEPS = 1_000_000
 MEGABYTE = 1e6
@@ -112,20 +112,22 @@ def test_error_bars_never_hold_the_values_of_all_steps(request: pytest.FixtureRe
     weights = np.random.default_rng(0).normal(size=(2, dim))
 
     def bars() -> Any:
-        return bootstrap_errors(lambda rows: rows @ weights, np.eye(dim), np.linspace(1.0, 0.5, dim), experience, 0)
+        return bootstrap_errors(
+            lambda rows: experience.observations[rows] @ weights, np.linspace(1.0, 0.5, dim), experience, 0
+        )
 
     # The values of a million states are 80 MB.
     assert peak_bytes(bars) < 40 * MEGABYTE
 
 
 def test_the_order_for_sampling_takes_24_bytes_a_state(walk: Trajectories) -> None:
-    assert peak_bytes(lambda: states_by_room(walk.offsets)) < 24 * walk.num_states
+    assert peak_bytes(lambda: states_by_steps_left(walk.offsets)) < 24 * walk.num_states
 
 
 def test_gaps_of_an_endless_episode_are_as_many_as_floats_can_tell() -> None:
-    gaps = endless_gaps([0.9, 0.99])
+    lags = geometric_lags([0.9, 0.99])
     for unbiased in (False, True):
-        weights = gaps_inside_episodes(gaps, np.array([STEPS]), unbiased).weights
+        weights = lags_inside_episodes(lags, np.array([STEPS]), unbiased).weights
         assert weights is not None
         assert len(weights) < 5000
         np.testing.assert_allclose(weights.sum(), 1.0, rtol=1e-9)
@@ -133,10 +135,10 @@ def test_gaps_of_an_endless_episode_are_as_many_as_floats_can_tell() -> None:
 
 @pytest.mark.parametrize("unbiased", [False, True])
 def test_cutting_the_gaps_of_long_episodes_changes_nothing(monkeypatch: pytest.MonkeyPatch, unbiased: bool) -> None:
-    gaps, lengths = endless_gaps([0.9, 0.95]), np.array([3000, 20, 1500])
-    cut = gaps_inside_episodes(gaps, lengths, unbiased).weights
+    lags, lengths = geometric_lags([0.9, 0.95]), np.array([3000, 20, 1500])
+    cut = lags_inside_episodes(lags, lengths, unbiased).weights
     monkeypatch.setattr(gap_module, "LEAST_CHANCE", 1e-300)
-    whole = gaps_inside_episodes(gaps, lengths, unbiased).weights
+    whole = lags_inside_episodes(lags, lengths, unbiased).weights
     assert cut is not None
     assert whole is not None
     assert len(cut) < len(whole) == 3000

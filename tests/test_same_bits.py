@@ -22,8 +22,9 @@ import lapwing as lw
 found = {}
 
 def keep(label, model):
+    estimates = model.metadata["eigenvalue_estimates"]
     found.update({f"{label}/weights/{name}": array for name, array in model.encoder.arrays().items()})
-    found.update({f"{label}/readings/{name}": values for name, values in model.metadata["readings"].items()})
+    found.update({f"{label}/estimates/{name}": values for name, values in estimates.items()})
     found[f"{label}/history"] = [list(row.values()) for row in model.metadata["history"]]
     found[f"{label}/eigenvalues"], found[f"{label}/bars"] = model.eigenvalues, model.mu_errors
     found[f"{label}/noise"], found[f"{label}/components"] = model.data_angles, model.transform(data.observations)
@@ -107,14 +108,14 @@ def test_one_seed_does_not_notice_a_second_device(runs: dict[str, Numbers]) -> N
         assert [name for name in one if one[name].tobytes() != two[name].tobytes()] == []
 
 
-@pytest.mark.parametrize("kind", ["weights", "eigenvalues", "components", "readings"])
+@pytest.mark.parametrize("kind", ["weights", "eigenvalues", "components", "estimates"])
 def test_seeds_spread_over_two_devices_agree_with_one_up_to_rounding(runs: dict[str, Numbers], kind: str) -> None:
     for seed in (0, 1):
         one, two = (part(runs[name], f"seed {seed} of two") for name in ("first", "devices"))
         assert largest_difference(one, two, kind) < 1e-4
 
 
-@pytest.mark.parametrize("kind", ["weights", "eigenvalues", "components", "readings"])
+@pytest.mark.parametrize("kind", ["weights", "eigenvalues", "components", "estimates"])
 def test_a_seed_alone_and_among_others_agree_up_to_rounding(runs: dict[str, Numbers], kind: str) -> None:
     alone, among = part(runs["first"], "exact, alone"), part(runs["first"], "seed 0 of two")
     assert largest_difference(alone, among, kind) < 1e-4

@@ -13,7 +13,7 @@ from subjects import LAPWING, finish, wait_until
 
 import lapwing as lw
 from lapwing.errors import LapwingError
-from lapwing.training.identity import data_digest
+from lapwing.training.task import data_digest
 
 SAVER = """
 import sys, lapwing as lw

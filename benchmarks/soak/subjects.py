@@ -9,7 +9,7 @@ from pathlib import Path
 
 from safetensors.numpy import load
 
-from lapwing.training.checkpoints import checkpoint_files
+from lapwing.storage.checkpoints import checkpoint_files
 
 LAPWING = [sys.executable, "-m", "lapwing.cli.main"]
 SEVERAL_SEEDS = Path(__file__).with_name("several_seeds.py")

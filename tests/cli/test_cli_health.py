@@ -33,7 +33,7 @@ def test_few_steps_are_what_was_asked_for(run: Any) -> None:
 
 
 def test_duals_at_their_bounds_are_three_and_said_once(run: Any) -> None:
-    result = run(f"{LEARN} --steps 100 --dual-rate 1000")
+    result = run(f"{LEARN} --steps 100 --objective allo(dual_rate=1000)")
     assert result.code == 3
     assert result.err.count("lapwing: this result must not be trusted: duals at their bounds") == 1
     assert result.err.count("note: duals at their bounds:") == 1
@@ -56,7 +56,7 @@ def test_divergence_that_leaves_nothing_is_one_and_writes_nothing(run: Any) -> N
 
 
 def test_a_collapsed_network_writes_what_is_left_of_it_and_is_three(run: Any) -> None:
-    result = run(f"{LEARN} --steps 300 --objective gdo --barrier 0.02 --json")
+    result = run(f"{LEARN} --steps 300 --objective gdo(barrier=0.02) --json")
     assert result.code == 3
     assert names(result)[0] == "collapsed"
     assert lw.load("run").problems()[0].name == "collapsed"

@@ -16,6 +16,8 @@ import pytest
 from lapwing.cli import learn_command
 from lapwing.cli.learn_command import LearnCommand
 from lapwing.environments.registry import make_world
+from lapwing.storage import checkpoints
+from lapwing.storage.checkpoints import checkpoint_files
 from lapwing.storage.folders import locked
 from lapwing.storage.run_configuration import (
     CHECKPOINTS,
@@ -26,8 +28,7 @@ from lapwing.storage.run_configuration import (
     read_configuration,
     write_configuration,
 )
-from lapwing.training import checkpoints, keeping
-from lapwing.training.checkpoints import checkpoint_files
+from lapwing.training import loop
 
 LEARN = "learn GridMaze-7 --dim 3 --data-steps 30000 --steps 60 --log-every 10 --all-steps --no-report"
 
@@ -35,7 +36,7 @@ LEARN = "learn GridMaze-7 --dim 3 --data-steps 30000 --steps 60 --log-every 10 -
 @pytest.fixture(autouse=True)
 def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(keeping, "SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr(loop, "SECONDS_BETWEEN", 0.0)
 
 
 def stop_after(monkeypatch: pytest.MonkeyPatch, count: int, error: BaseException) -> None:

@@ -10,8 +10,9 @@ import lapwing as lw
 from lapwing.cli.learn_command import MAX_SEEDS
 from lapwing.report.page import MAX_RUNS
 from lapwing.report.sources import read_run
+from lapwing.storage import checkpoints
 from lapwing.storage.run_configuration import CHECKPOINTS
-from lapwing.training import checkpoints, keeping
+from lapwing.training import loop
 
 LEARN = "learn GridMaze-7 --dim 3 --data-steps 30000 --steps 60 --log-every 10 --all-steps --seed 4 --seeds 2"
 
@@ -79,7 +80,7 @@ class KilledError(BaseException):
 def test_a_kill_is_gone_on_from_to_the_same_bits_of_every_seed(
     run: Any, monkeypatch: pytest.MonkeyPatch, batches: str
 ) -> None:
-    monkeypatch.setattr(keeping, "SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr(loop, "SECONDS_BETWEEN", 0.0)
     words = f"{LEARN} --no-report --batches {batches} --batch-size 64"
     assert run(f"{words} --out whole").code == 0
     write = checkpoints.write_bytes
@@ -137,7 +138,7 @@ def test_one_seed_that_must_not_be_trusted_is_named_and_decides_the_exit_code(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chunks = iter([[], [1]])
-    monkeypatch.setattr("lapwing.training.engine._not_finite", lambda *_: next(chunks))
+    monkeypatch.setattr("lapwing.training.loop._not_finite", lambda *_: next(chunks))
     result = run(f"{LEARN} --no-report --out run")
     assert result.code == 3
     assert "lapwing: seed 5: this result must not be trusted: diverged" in result.err

@@ -114,7 +114,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = lw.collect("GridMaze-7", 60, episode_length=10)
     data.save(place / "data")
     write_run(lw.solve("GridMaze-7", 3), place / "model")
-    model = lw.learn(data, dim=2, spare=1, steps=2, hidden=(4,), log_every=1)
+    model = lw.learn(data, dim=2, oversampling=1, steps=2, hidden=(4,), log_every=1)
     write_run(model, place / "learned", data=data)
     (place / "own.txt").write_text("XXXX\nX  X\nXXXX")
     (place / "layouts").mkdir()

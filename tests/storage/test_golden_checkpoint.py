@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import lapwing as lw
+from lapwing.storage.checkpoints import checkpoint_files
 from lapwing.storage.run_configuration import CHECKPOINTS
-from lapwing.training.checkpoints import checkpoint_files
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EXPECTED = json.loads((GOLDEN / "run-interrupted" / "expected.json").read_text())
@@ -38,7 +38,7 @@ def test_the_golden_checkpoint_is_gone_on_with(tmp_path: Path, recipe: ModuleTyp
         warnings.simplefilter("ignore", lw.LapwingWarning)
         model = lw.learn(
             recipe.interrupted_data(),
-            report=lambda line: heard.append(line.step),
+            callback=lambda line: heard.append(line.step),
             checkpoints=folder,
             **recipe.INTERRUPTED,
         )

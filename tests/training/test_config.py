@@ -8,30 +8,27 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lapwing.errors import LapwingError
-from lapwing.objectives import Values
-from lapwing.training.config import PRESETS, LearnConfig, make_config
+import lapwing as lw
+from lapwing.errors import ArgumentError, UnknownNameError
+from lapwing.objectives import OBJECTIVES, Objective, Values
+from lapwing.training.config import PRESETS, make_config, parse_choice
 
 
 def test_the_paper_preset_holds_the_papers_values_in_our_units() -> None:
     config = make_config("paper")
-    assert (config.barrier, config.barrier_rate, config.dual_rate) == (0.25, 0.005, 5e-5)
+    assert config.objective_options == {"barrier": 0.25, "barrier_rate": 0.005, "dual_rate": 5e-5}
     assert (config.encoder, config.hidden, config.batches) == ("mlp", (256, 256, 256), "sampled")
     assert (config.learning_rate, config.schedule, config.steps) == (1e-3, "constant", 200_000)
-    assert (config.discounts, config.batch_size, config.spare) == ((0.9,), 1024, 0)
-    assert (config.objective, config.duals, config.stop_gradient) == ("allo", True, True)
-    assert (config.refine, config.stop_when_converged, config.centre_pixels) == ("none", False, False)
-
-
-def test_the_default_preset_is_the_defaults() -> None:
-    assert make_config() == LearnConfig()
-    assert make_config("pixels").encoder == "conv"
+    assert (config.discounts, config.batch_size, config.oversampling) == ((0.9,), 1024, 0)
+    assert (config.objective, config.refine) == ("allo", "none")
+    assert (config.stop_when_converged, config.centre_pixels) == (False, False)
 
 
 def test_what_is_given_beats_the_preset_and_none_gives_nothing() -> None:
     config = make_config("paper", steps=6000, barrier=2.0, seed=None)
-    assert (config.steps, config.barrier, config.seed) == (6000, 2.0, 0)
-    assert config.dual_rate == make_config("paper").dual_rate
+    assert (config.steps, config.seed) == (6000, 0)
+    assert config.objective_options == {"barrier": 2.0, "barrier_rate": 0.005, "dual_rate": 5e-5}
+    assert make_config("pixels").encoder == "conv"
 
 
 @pytest.mark.parametrize("preset", sorted(PRESETS))
@@ -48,38 +45,103 @@ def test_numbers_become_plain_ones_and_single_values_tuples() -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "words"),
+    "given",
     [
-        ("dim", 0, "dim must be at least 1"),
-        ("dim", 2.5, "dim must be a whole number, got 2.5"),
-        ("dim", "3", "dim must be a whole number"),
-        ("steps", True, "steps must be a whole number"),
-        ("hidden", (8, 1.5), "hidden must be a whole number"),
-        ("discounts", ("a",), "discounts must be a number"),
-        ("batch_size", 0, "batch_size must be at least 1"),
-        ("log_every", -1, "log_every must be at least 1"),
-        ("spare", -1, "spare must not be negative"),
-        ("seed", -1, "seed must not be negative"),
-        ("permute_every", -5, "permute_every must not be negative"),
-        ("learning_rate", 0.0, "learning_rate must be positive"),
-        ("learning_rate", float("nan"), "learning_rate must be positive"),
-        ("learning_rate", "fast", "learning_rate must be a number"),
-        ("objective", "alo", "did you mean allo"),
-        ("batches", "exakt", "batches must be one of auto, exact"),
-        ("schedule", "linear", "schedule must be one of cosine"),
-        ("refine", "yes", "refine must be one of ritz"),
+        {"objective": "ggdo", "barrier": 0.5, "coefficients": [2.0, 1.0]},
+        {"objective": "ggdo(barrier=0.5, coefficients=[2.0, 1.0])"},
+        {"objective": {"name": "ggdo", "barrier": np.float32(0.5), "coefficients": (2.0, 1.0)}},
+        {"objective": "ggdo", "objective_options": {"barrier": 0.5, "coefficients": [2, 1]}},
+    ],
+    ids=["loose", "text", "dictionary", "options"],
+)
+def test_an_objective_and_its_options_may_be_given_in_four_forms(given: dict[str, Any]) -> None:
+    config = make_config("paper", **given)
+    assert config.objective == "ggdo"
+    # The preset's options are those of its own objective, and do not carry over.
+    assert config.objective_options == {"barrier": 0.5, "coefficients": (2.0, 1.0)}
+
+
+def test_an_encoder_and_its_options_may_be_given_in_the_same_forms() -> None:
+    for given in ({"encoder": "fourier(scales=(3.0, 10.0))"}, {"encoder": "fourier", "scales": [3, 10]}):
+        config = make_config(**given)
+        assert (config.encoder, config.encoder_options) == ("fourier", {"scales": (3.0, 10.0)})
+    model = lw.learn(
+        lw.operator("GridMaze-7"), 3, encoder="fourier(scales=(2.0,), features_per_scale=4)", hidden=8, steps=2
+    )
+    assert model.encoder.inner.frequencies.array.shape == (2, 4)
+
+
+def test_objects_of_ones_own_are_named_given_and_take_no_options() -> None:
+    assert make_config(objective=lw.allo(), encoder=jnp.tanh).as_dict()["objective"] == "given"
+    with pytest.raises(UnknownNameError):
+        make_config(objective=lw.allo(), barrier=2.0)
+
+
+def test_options_of_the_factory_without_a_barrier_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    def plain(weight: float = 1.0, name: str = "x") -> Objective:
+        return lw.gdo(weight)
+
+    monkeypatch.setitem(OBJECTIVES, "plain", plain)
+    assert make_config(objective="plain", weight=3).objective_options == {"weight": 3.0}
+    with pytest.raises(UnknownNameError):
+        make_config(objective="plain", barrier=1.0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "allo(2.0)", "allo(barrier=open)", "allo(barrier=2.0", "allo(barrier=1, barrier=2)", "a.b(c=1)", "allo()()",
+        "allo(**{})", "allo(" + "(" * 5000, "allo(barrier=" + "-" * 900 + "1)", "(allo)(barrier=1)x",
+    ],
+    ids=range(10),
+)  # fmt: skip
+def test_text_is_data_and_never_code(text: str) -> None:
+    with pytest.raises(ArgumentError):
+        make_config(objective=text)
+
+
+def test_a_choice_as_text_has_a_name_and_options() -> None:
+    assert parse_choice("allo") == ("allo", {})
+    assert parse_choice(" allo( barrier = 2.0, duals=False )") == ("allo", {"barrier": 2.0, "duals": False})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"dim": 0}, {"dim": 2.5}, {"dim": "3"}, {"dim": 10_001}, {"dim": 10**5000}, {"steps": True}, {"steps": 2**31},
+        {"hidden": (8, 1.5)}, {"hidden": (0,)}, {"hidden": (10**6, 10**6)}, {"hidden": [1] * 101},
+        {"discounts": ("a",)}, {"discounts": ()}, {"discounts": 1.0}, {"discounts": float("nan")},
+        {"discounts": [0.5] * 101}, {"batch_size": 0}, {"batch_size": 10**12}, {"log_every": -1},
+        {"oversampling": -1}, {"seed": -1}, {"seed": 2**32}, {"permute_every": -5},
+        *({"learning_rate": bad} for bad in (0.0, float("nan"), float("inf"), "fast", True, 10**400)),
+        {"objective": "alo"}, {"objective": ["allo"]}, {"objective": {"barrier": 1.0}}, {"objective_options": 3},
+        {"encoder": "furier"}, {"batches": "exakt"}, {"batches": np.array([1, 2])}, {"schedule": "linear"},
+        {"refine": "yes"}, *({"barrier": bad} for bad in (float("nan"), float("inf"), -1.0, 1e5, "much")),
+        {"barrier_rate": float("nan")}, {"dual_rate": -1.0}, {"duals": "no"}, {"duals": 1},
+        {"objective": "gdo", "dual_rate": 0.1}, {"objective": "ggdo(coefficients=[1.0, 2.0])"},
+    ],
+    ids=lambda given: str(given)[:40] if "dim" not in given else "dim",
+)  # fmt: skip
+def test_values_that_cannot_work_are_refused_before_any_work(given: dict[str, Any]) -> None:
+    with pytest.raises(ArgumentError):
+        lw.Learner(**given)
+
+
+@pytest.mark.parametrize(
+    ("given", "offered"),
+    [
+        ({"learning_rat": 1.0}, "did you mean learning_rate"),
+        ({"barier": 1.0}, "did you mean barrier"),
+        ({"objective": "allo(barier=1.0)"}, "did you mean barrier"),
+        ({"objective": "alo"}, "did you mean allo"),
+        ({"preset": "papr"}, "did you mean paper"),
+        ({"spare": 3}, "use oversampling"),
+        ({"report": print}, "use callback"),
     ],
 )
-def test_values_that_cannot_work_are_refused_by_name(option: str, value: Any, words: str) -> None:
-    with pytest.raises(LapwingError, match=words):
-        make_config(**{option: value})
-
-
-def test_unknown_options_and_presets_offer_the_nearest_known_one() -> None:
-    with pytest.raises(LapwingError, match="no option 'learning_rat'; did you mean learning_rate"):
-        make_config(learning_rat=1.0)
-    with pytest.raises(LapwingError, match="no preset 'papr'; did you mean paper"):
-        make_config("papr")
+def test_unknown_and_old_names_are_errors_that_offer_the_right_one(given: dict[str, Any], offered: str) -> None:
+    with pytest.raises(UnknownNameError, match=offered):
+        lw.Learner(**given)
 
 
 def penalty_of(**options: Any) -> dict[str, float]:
@@ -88,11 +150,9 @@ def penalty_of(**options: Any) -> dict[str, float]:
     batch = jnp.sqrt(2.0) * jnp.eye(2)
     batch = jnp.concatenate([batch, batch]) * jnp.sqrt(2.0)
     state = objective.init(2)
-    loss, info = objective.loss(state, Values(jnp.zeros(2), batch, batch))
-    return {
-        "loss": float(loss),
-        "after": float(objective.loss(objective.update(state, info), Values(jnp.zeros(2), batch, batch))[0]),
-    }
+    values = Values(0 * batch, 0 * batch, batch, batch)
+    loss, seen = objective.loss(state, values)
+    return {"loss": float(loss), "after": float(objective.loss(objective.update(state, seen.aux), values)[0])}
 
 
 @pytest.mark.parametrize("objective", ["allo", "ggdo", "gdo", "quadratic_penalty"])
@@ -116,44 +176,6 @@ def test_the_stop_gradient_switch_reaches_allo() -> None:
     def gradient(stop: bool) -> jax.Array:
         objective = make_config(stop_gradient=stop).make_objective()
         batch = jnp.array([[1.0, 0.5], [0.0, 1.0]])
-        return jax.grad(lambda u: objective.loss(objective.init(2), Values(jnp.zeros(2), u, u))[0])(batch)
+        return jax.grad(lambda u: objective.loss(objective.init(2), Values(0 * u, 0 * u, u, u))[0])(batch)
 
     assert not np.allclose(gradient(True), gradient(False))
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "words"),
-    [
-        ("barrier", float("nan"), "barrier must be positive and finite"),
-        ("barrier", float("inf"), "barrier must be positive and finite"),
-        ("barrier", -1.0, "barrier must be positive and finite"),
-        ("barrier", 1e5, "starts above max_barrier"),
-        ("barrier_rate", float("nan"), "barrier_rate must be zero or more"),
-        ("dual_rate", -1.0, "dual_rate must be zero or more"),
-        ("learning_rate", float("inf"), "learning_rate must be positive and finite"),
-        ("learning_rate", "0.1", "learning_rate must be a number"),
-        ("learning_rate", True, "learning_rate must be a number"),
-        ("learning_rate", 10**400, "learning_rate must be a number"),
-        ("discounts", (), "at least one of them"),
-        ("discounts", 1.0, "strictly between 0 and 1"),
-        ("discounts", float("nan"), "strictly between 0 and 1"),
-        ("discounts", [0.5] * 101, "at most 100"),
-        ("dim", 10_001, "dim must be at most 10,000"),
-        pytest.param("dim", 10**5000, "10,000, got a int that cannot be shown", id="a dim of 5,000 digits"),
-        ("steps", 2**31, "steps must be at most 2,147,483,647"),
-        ("batch_size", 10**12, "batch_size must be at most"),
-        ("seed", 2**32, "seed must be at most"),
-        ("hidden", (0,), "sizes of at least 1"),
-        ("hidden", (10**6, 10**6), "more than 268,435,456 weights"),
-        ("hidden", [1] * 101, "at most 100"),
-        ("duals", "no", "duals must be True or False"),
-        ("duals", 1, "duals must be True or False"),
-        ("objective", 3, "objective must be a name"),
-        ("objective", ["allo"], "objective must be a name"),
-        ("encoder", 3, "encoder must be a name"),
-        ("batches", np.array([1, 2]), "batches must be a name"),
-    ],
-)
-def test_values_from_nowhere_are_refused_by_name_before_any_work(option: str, value: Any, words: str) -> None:
-    with pytest.raises(LapwingError, match=words):
-        make_config(**{option: value})

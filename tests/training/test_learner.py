@@ -16,9 +16,9 @@ from lapwing.encoders.lookup import LookupEncoder
 from lapwing.errors import LapwingError
 from lapwing.objectives.base import Objective
 from lapwing.training.config import make_config
-from lapwing.training.engine import LearningDivergedError, Report, run_program
-from lapwing.training.job import Job
-from lapwing.training.reader import Reader
+from lapwing.training.loop import LearningDivergedError, Progress, train
+from lapwing.training.read_out import ReadOut
+from lapwing.training.task import prepare
 
 SMALL: dict[str, Any] = {"hidden": (32, 32), "log_every": 100}
 
@@ -29,10 +29,10 @@ def maze() -> lw.Operator:
 
 
 @pytest.fixture(scope="module")
-def exact_run(maze: lw.Operator) -> tuple[lw.LaplacianRepresentation, list[Report]]:
-    reports: list[Report] = []
+def exact_run(maze: lw.Operator) -> tuple[lw.LaplacianRepresentation, list[Progress]]:
+    reports: list[Progress] = []
     truth = lw.solve("GridMaze-9", 5)
-    return lw.learn(maze, 5, truth=truth, report=reports.append), reports
+    return lw.learn(maze, 5, truth=truth, callback=reports.append), reports
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def data_model(maze_data: lw.Trajectories) -> lw.LaplacianRepresentation:
 
 
 def test_the_default_preset_is_near_exact_on_exact_dynamics(
-    exact_run: tuple[lw.LaplacianRepresentation, list[Report]],
+    exact_run: tuple[lw.LaplacianRepresentation, list[Progress]],
 ) -> None:
     model, _ = exact_run
     truth = lw.solve("GridMaze-9", 5)
@@ -61,7 +61,7 @@ def test_the_default_preset_is_near_exact_on_exact_dynamics(
 
 
 def test_components_have_mean_square_one_and_the_sign_rule(
-    maze: lw.Operator, exact_run: tuple[lw.LaplacianRepresentation, list[Report]]
+    maze: lw.Operator, exact_run: tuple[lw.LaplacianRepresentation, list[Progress]]
 ) -> None:
     values = exact_run[0].transform(maze.observations)
     np.testing.assert_allclose(values.T @ (maze.rho[:, None] * values), np.eye(5), atol=1e-5)
@@ -69,15 +69,15 @@ def test_components_have_mean_square_one_and_the_sign_rule(
 
 
 def test_reports_carry_the_cosine_and_learning_stops_once_the_angle_is_small(
-    exact_run: tuple[lw.LaplacianRepresentation, list[Report]],
+    exact_run: tuple[lw.LaplacianRepresentation, list[Progress]],
 ) -> None:
     model, reports = exact_run
-    angles = [report.extra["angle"] for report in reports]
+    angles = [report.summary["angle"] for report in reports]
     assert all(angle >= 0.01 for angle in angles[:-1])
     assert angles[-1] < 0.01
     assert reports[-1].step < reports[-1].steps
     assert model.metadata["steps"] == reports[-1].step
-    assert reports[-1].extra["cosine"] > 0.9999
+    assert reports[-1].summary["cosine"] > 0.9999
     assert [row["step"] for row in model.metadata["history"]] == [report.step for report in reports]
 
 
@@ -125,7 +125,7 @@ def test_metadata_say_how_it_was_made(data_model: lw.LaplacianRepresentation) ->
     assert (known["objective"], known["batches"], known["encoder"]) == ("allo", "exact", "fourier")
     assert known["config"]["dim"] == 5
     assert known["world"]["name"] == "GridMaze-9"
-    assert len(known["readings"]["dual"]) == len(known["readings"]["multiplier"]) == 11
+    assert len(known["eigenvalue_estimates"]["dual"]) == len(known["eigenvalue_estimates"]["multiplier"]) == 11
 
 
 def test_an_undertrained_model_says_so(maze: lw.Operator) -> None:
@@ -138,11 +138,11 @@ def test_an_undertrained_model_says_so(maze: lw.Operator) -> None:
 @pytest.fixture(scope="module")
 def equilibrium(maze: lw.Operator) -> tuple[lw.LaplacianRepresentation, np.ndarray]:
     options: dict[str, Any] = {"encoder": "table", "batches": "exact", "refine": "none", "discounts": (0.9,)}
-    config = make_config(dim=4, spare=0, steps=6000, log_every=6000, learning_rate=1e-2, **options)
-    job = Job(config, maze, [0], lw.allo(barrier=2.0, dual_rate=0.02), None)
-    program, state = job.program()
-    state, _ = run_program(program, state, job.batches.data, 6000, 6000)
-    return Reader(job).model(program.encoder(state), state, {"seed": 0}), np.asarray(state.objective.duals)
+    config = make_config(dim=4, oversampling=0, steps=6000, log_every=6000, learning_rate=1e-2, **options)
+    task = prepare(config, maze, [0], lw.allo(barrier=2.0, dual_rate=0.02), None)
+    state, (last,), *_ = train(task.initial_state(), task.source, 6000, 6000)
+    model = ReadOut(task).model(state, last.eigenvalues, {"seed": 0})
+    return model, np.asarray(state.objective_state.duals)
 
 
 def test_at_the_equilibrium_of_allo_the_duals_are_minus_twice_the_eigenvalues(
@@ -153,7 +153,7 @@ def test_at_the_equilibrium_of_allo_the_duals_are_minus_twice_the_eigenvalues(
     eigenvalues = truth.eigenvalues_in(lw.geometric(0.9))
     np.testing.assert_allclose(np.diag(duals), -2.0 * eigenvalues, atol=1e-3)
     np.testing.assert_allclose(duals - np.diag(np.diag(duals)), 0.0, atol=1e-3)
-    np.testing.assert_allclose(model.metadata["readings"]["dual"], eigenvalues, atol=1e-3)
+    np.testing.assert_allclose(model.metadata["eigenvalue_estimates"]["dual"], eigenvalues, atol=1e-3)
     assert lw.score(model, truth).cosine > 0.9999
     np.testing.assert_allclose(model.mu, truth.mu[:4], atol=1e-4)
     assert isinstance(model.encoder, LookupEncoder)
@@ -161,12 +161,12 @@ def test_at_the_equilibrium_of_allo_the_duals_are_minus_twice_the_eigenvalues(
 
 
 def test_allo_recovers_from_permutations_of_its_outputs(maze: lw.Operator) -> None:
-    options: dict[str, Any] = {"encoder": "table", "refine": "none", "spare": 0, "schedule": "constant"}
+    options: dict[str, Any] = {"encoder": "table", "refine": "none", "oversampling": 0, "schedule": "constant"}
     truth = lw.solve(maze, 4)
     cosines: list[float] = []
     model = lw.learn(
         maze, 4, steps=6000, permute_every=1500, log_every=750, learning_rate=1e-2, dual_rate=0.02, truth=truth,
-        report=lambda report: cosines.append(report.extra["cosine"]), stop_when_converged=False, **options
+        callback=lambda report: cosines.append(report.summary["cosine"]), stop_when_converged=False, **options
     )  # fmt: skip
     # The last permutation comes with the last step: read in the objective's order, outputs are shuffled anew.
     assert cosines[-2] > 0.999
@@ -203,7 +203,7 @@ def test_one_hot_observations_are_learned() -> None:
 def test_a_box_is_learned_from_experience_alone() -> None:
     data = lw.collect("Box-1", steps=200_000, seed=0)
     truth = lw.solve("Box-1", 3)
-    model = lw.learn(data, 3, steps=500, batch_size=256, spare=3, hidden=(64,), log_every=250)
+    model = lw.learn(data, 3, steps=500, batch_size=256, oversampling=3, hidden=(64,), log_every=250)
     found = lw.score(model, truth)
     assert found.subspace_cosine > 0.99
     assert found.mean_eigenvalue_error < 0.03
@@ -223,7 +223,7 @@ class Rows(eqx.Module):
 def test_a_network_of_ones_own_is_learned_and_left_as_it_was(maze: lw.Operator, tmp_path: Path) -> None:
     own = own_encoder(Rows(eqx.nn.MLP(2, 6, 64, 2, key=jax.random.key(0))), (2,))
     before = own.encode(maze.observations)
-    learner = lw.Learner(dim=3, spare=3, encoder=own, steps=600, log_every=100)
+    learner = lw.Learner(dim=3, oversampling=3, encoder=own, steps=600, log_every=100)
     model = learner.fit(maze)
     assert lw.score(model, lw.solve(maze, 3)).subspace_cosine > 0.999
     assert model.metadata["encoder"] == "own"
@@ -234,16 +234,16 @@ def test_a_network_of_ones_own_is_learned_and_left_as_it_was(maze: lw.Operator, 
         lw.load(model.save(tmp_path / "own"))
 
 
-@pytest.mark.parametrize("objective", ["gdo", lw.ggdo()], ids=["gdo by name", "ggdo given"])
+@pytest.mark.parametrize("objective", ["gdo(barrier=2.0)", lw.ggdo()], ids=["gdo by name", "ggdo given"])
 def test_rival_objectives_are_learned_by_name_or_given(maze: lw.Operator, objective: Any) -> None:
-    model = lw.learn(maze, 3, objective=objective, steps=600, spare=2, barrier=2.0, **SMALL)
+    model = lw.learn(maze, 3, objective=objective, steps=600, oversampling=2, **SMALL)
     assert lw.score(model, lw.solve(maze, 3)).subspace_cosine > 0.999
-    assert model.metadata["objective"] == ("gdo" if objective == "gdo" else "given")
-    assert set(model.metadata["readings"]) == {"multiplier"}
+    assert model.metadata["objective"] == ("gdo" if isinstance(objective, str) else "given")
+    assert set(model.metadata["eigenvalue_estimates"]) == {"multiplier"}
 
 
 def test_the_multipliers_of_a_converged_model_are_its_rayleigh_quotients(
-    exact_run: tuple[lw.LaplacianRepresentation, list[Report]],
+    exact_run: tuple[lw.LaplacianRepresentation, list[Progress]],
 ) -> None:
     certificate = exact_run[0].certificate()
     assert certificate.dual_gaps is not None

@@ -15,14 +15,13 @@ import pytest
 
 import lapwing as lw
 from lapwing.representation import LaplacianRepresentation
-from lapwing.training import keeping
-from lapwing.training.checkpoints import checkpoint_files
-from lapwing.training.engine import Report
+from lapwing.storage.checkpoints import checkpoint_files
+from lapwing.training import Progress, loop
 from lapwing.training.interrupts import LearningInterruptedError
 
 OPTIONS: dict[str, Any] = {
     "dim": 3,
-    "spare": 1,
+    "oversampling": 1,
     "hidden": (16, 16),
     "steps": 60,
     "log_every": 10,
@@ -33,7 +32,7 @@ OPTIONS: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def checkpoint_after_every_chunk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr(loop, "SECONDS_BETWEEN", 0.0)
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +52,13 @@ def learned(
     killed_at: int | None = None,
     pause: float = 0.0,
 ) -> list[LaplacianRepresentation]:
-    def report(line: Report) -> None:
+    def report(line: Progress) -> None:
         time.sleep(pause)
         if line.step == killed_at:
             raise KilledError
 
     learner = lw.Learner(batches=kind, encoder="mlp", **OPTIONS)
-    return learner.fit_many(data, list(range(seeds)), report=report, checkpoints=folder)
+    return learner.fit_many(data, list(range(seeds)), callback=report, checkpoints=folder)
 
 
 def bits(models: list[LaplacianRepresentation]) -> list[dict[str, Any]]:
@@ -96,7 +95,7 @@ def test_learning_killed_at_the_end_of_a_chunk_ends_with_the_same_bits(
 def test_bits_tell_learning_with_another_seed_apart() -> None:
     first, second, _ = never_interrupted("exact", 3)
     assert first["mu"] != second["mu"]
-    assert first["metadata"]["readings"] != second["metadata"]["readings"]
+    assert first["metadata"]["eigenvalue_estimates"] != second["metadata"]["eigenvalue_estimates"]
 
 
 def test_what_has_ended_gives_its_model_again_without_a_step(data: lw.Trajectories, tmp_path: Path) -> None:
@@ -128,7 +127,7 @@ GIVEN: dict[str, tuple[Any, list[Any]]] = {
 @pytest.mark.parametrize("what", list(GIVEN))
 def test_an_objective_or_a_network_that_is_given_belongs_to_the_learning(tmp_path: Path, what: str) -> None:
     data = lw.operator("GridMaze-7")
-    options: dict[str, Any] = {"dim": 3, "spare": 2, "steps": 20, "log_every": 10, "checkpoints": tmp_path}
+    options: dict[str, Any] = {"dim": 3, "oversampling": 2, "steps": 20, "log_every": 10, "checkpoints": tmp_path}
     options |= {} if what == "encoder" else {"hidden": (8,)}
     given, others = GIVEN[what]
     model = lw.learn(data, **options, **{what: given})
@@ -154,8 +153,8 @@ def learning_in_another_process(folder: Path, kind: str, seeds: int) -> "subproc
     """Learning that takes its time, once its first checkpoint is there."""
     program = (
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1])\n"
-        "import lapwing as lw; from lapwing.training import keeping; import test_learning_resumed as here\n"
-        "keeping.SECONDS_BETWEEN = 0.0\n"
+        "import lapwing as lw; from lapwing.training import loop; import test_learning_resumed as here\n"
+        "loop.SECONDS_BETWEEN = 0.0\n"
         "data = lw.collect('GridMaze-7', steps=2000, seed=0)\n"
         f"here.learned(data, {kind!r}, {seeds}, Path(sys.argv[2]), pause=1.0)\n"
     )
@@ -186,16 +185,16 @@ def test_a_process_killed_for_real_is_gone_on_with(
 def test_a_wish_to_stop_is_granted_at_the_end_of_the_chunk_with_a_checkpoint(
     data: lw.Trajectories, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, capsys: Any
 ) -> None:
-    monkeypatch.setattr(keeping, "SECONDS_BETWEEN", 1e9)
+    monkeypatch.setattr(loop, "SECONDS_BETWEEN", 1e9)
     before = signal.getsignal(number)
 
-    def report(line: Report) -> None:
+    def report(line: Progress) -> None:
         if line.step == 30:
             signal.raise_signal(number)
 
     learner = lw.Learner(batches="exact", encoder="mlp", **OPTIONS)
     with pytest.raises(LearningInterruptedError, match="stopped after 30 of 60 steps") as caught:
-        learner.fit(data, report=report, checkpoints=tmp_path / "checkpoints")
+        learner.fit(data, callback=report, checkpoints=tmp_path / "checkpoints")
     assert caught.value.signal == number
     assert "stopping at the end of this chunk" in capsys.readouterr().err
     assert [steps_of(path) for path in checkpoint_files(tmp_path / "checkpoints")] == [30]
@@ -204,13 +203,13 @@ def test_a_wish_to_stop_is_granted_at_the_end_of_the_chunk_with_a_checkpoint(
 
 
 def test_a_second_ctrl_c_stops_at_once(data: lw.Trajectories, tmp_path: Path) -> None:
-    def report(line: Report) -> None:
+    def report(line: Progress) -> None:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
 
     learner = lw.Learner(batches="exact", encoder="mlp", **OPTIONS)
     with pytest.raises(KeyboardInterrupt) as caught:
-        learner.fit(data, report=report, checkpoints=tmp_path / "checkpoints")
+        learner.fit(data, callback=report, checkpoints=tmp_path / "checkpoints")
     assert not isinstance(caught.value, LearningInterruptedError)
 
 

@@ -77,21 +77,15 @@ class LearnCommand:
     seeds: int = 1
     """How many seeds to learn in one program, from --seed on; of several, each is a run of its own in OUT/seed-N."""
     objective: Annotated[str | None, option("NAME", "allo")] = None
-    """allo, ggdo, gdo or quadratic_penalty."""
+    """allo, ggdo, gdo or quadratic_penalty, with options if need be: "allo(barrier=2.0, dual_rate=0.01)"."""
     encoder: Annotated[str | None, option("NAME", "by the shape of observations")] = None
-    """fourier, mlp, conv or table."""
+    """fourier, mlp, conv or table, with options if need be: "fourier(scales=(3.0, 10.0))"."""
     batches: Annotated[str | None, option("KIND", "exact where observations repeat")] = None
     """exact, sampled (the paper's) or unbiased."""
     discounts: Annotated[tuple[float, ...] | None, option("G...", "the preset's")] = None
     """Discounts of the lags; several are mixed."""
     batch_size: Annotated[int | None, option("N", "1024")] = None
     """Pairs per step, where batches are sampled."""
-    barrier: Annotated[float | None, option("B", "the preset's")] = None
-    """Barrier coefficient at the start."""
-    barrier_rate: Annotated[float | None, option("R", "the preset's")] = None
-    """Growth of the barrier."""
-    dual_rate: Annotated[float | None, option("R", "the preset's")] = None
-    """Step of the dual ascent."""
     learning_rate: Annotated[float | None, option("R", "the preset's")] = None
     """Of Adam, at the start."""
     refine: Annotated[str | None, option("{ritz,none}", "the preset's")] = None
@@ -177,22 +171,21 @@ def _learn(arguments: LearnCommand, configuration: "RunConfiguration", *, resumi
     from lapwing.cli.results import show_results
     from lapwing.report.run_folder import refuse_foreign
     from lapwing.storage.folders import locked
-    from lapwing.training.interrupts import termination_as_interrupt
-    from lapwing.training.sinks import SINKS, make_sink
+    from lapwing.training import LOGGERS, make_logger, termination_as_interrupt
 
     if not 1 <= arguments.seeds <= MAX_SEEDS:
         raise ArgumentError(f"--seeds is how many, from 1 to {MAX_SEEDS}; got {arguments.seeds}")
     out = arguments.out or Path("runs") / f"learn-{file_name(arguments.label)}"
-    refuse_foreign(out, besides=SINKS)
+    refuse_foreign(out, besides=LOGGERS)
     # Before any work: an option that is wrong or a package that is missing is better known at once.
     learner = _learner(arguments, configuration.options)
     arguments = replace(arguments, dim=learner.config.dim, seed=learner.config.seed, preset=learner.preset)
     configuration = msgspec.structs.replace(configuration, arguments=_stored(arguments))
     with termination_as_interrupt(), locked(out), _recorded(arguments, configuration, out, resuming=resuming):
-        with ExitStack() as open_sinks:
-            sinks = [open_sinks.enter_context(make_sink(name, out)) for name in dict.fromkeys(arguments.log)]
+        with ExitStack() as opened:
+            loggers = [opened.enter_context(make_logger(name, out)) for name in dict.fromkeys(arguments.log)]
             data, truth = _data_and_ground_truth(arguments, learner.config.dim, out)
-            models = _models(arguments, learner, data, truth, sinks, out)
+            models = _models(arguments, learner, data, truth, loggers, out)
         with terminal.spinner("scoring, drawing, writing"):
             results = _written(arguments, models, out, data, truth, configuration.typed)
         code = show_results(results, arguments.label, out, out / PAGE, as_json=arguments.json, new=True)
@@ -256,30 +249,30 @@ def _models(
     learner: "Learner",
     data: "Trajectories | Operator",
     truth: "LaplacianRepresentation | None",
-    sinks: Sequence[Callable[..., None]],
+    loggers: Sequence[Callable[..., None]],
     out: Path,
 ) -> "list[LaplacianRepresentation]":
-    """Learn, with progress on the screen and in the sinks; after a divergence or collapse, what is left of it."""
+    """Learn, with progress on the screen and in the loggers; after a divergence or collapse, what is left of it."""
     import numpy as np
 
     from lapwing.storage.run_configuration import CHECKPOINTS
-    from lapwing.training.engine import LearningDivergedError, NetworkCollapsedError, Report
+    from lapwing.training import LearningDivergedError, NetworkCollapsedError, Progress
 
     quality = "angle" if truth is None else "cosine"
     columns = ["step", "largest angle" if truth is None else "similarity", "loss", "barrier"]
     with terminal.live_table(f"learning {arguments.label}", columns) as show:
 
-        def report(line: Report) -> None:
-            terms = (line.metrics.loss, line.metrics.terms.get("barrier", np.nan))
-            numbers = [line.extra.get(quality), *(float(np.mean(term)) for term in terms)]
+        def report(line: Progress) -> None:
+            terms = (line.metrics["loss"], line.metrics.get("barrier", np.nan))
+            numbers = [line.summary.get(quality), *(float(np.mean(term)) for term in terms)]
             cells = ["-" if number is None else f"{number:.4f}" for number in numbers]
             show(line.step, line.steps, [f"{line.step:,}", *cells])
-            for sink in sinks:
-                sink(line)
+            for logger in loggers:
+                logger(line)
 
         seeds = range(learner.config.seed, learner.config.seed + arguments.seeds)
         try:
-            return learner.fit_many(data, list(seeds), truth=truth, report=report, checkpoints=out / CHECKPOINTS)
+            return learner.fit_many(data, list(seeds), truth=truth, callback=report, checkpoints=out / CHECKPOINTS)
         except (LearningDivergedError, NetworkCollapsedError) as error:
             if not error.models:
                 raise

@@ -89,7 +89,7 @@ CURVE_PANELS = {
     "loss": CurvePanel("Loss and its terms", "loss", False, _LOSS),
     "constraints": CurvePanel("Constraint error and barrier", "constraint error, barrier", True, _CONSTRAINTS),
 }
-DUAL_COLUMN = re.compile(r"(?:dual|reading)_(\d{1,6})")
+DUAL_COLUMN = re.compile(r"(?:dual|reading|eigenvalue)_(\d{1,6})")
 
 
 class NotebookFigure(Figure):

@@ -178,7 +178,9 @@ def train(
         last = None
         if checkpoint_files(folder):
             template = state
-            last = newest_checkpoint(folder, lambda path, arrays, record: _restored(path, arrays, record, template, own))
+            last = newest_checkpoint(
+                folder, lambda path, arrays, record: _restored(path, arrays, record, template, own)
+            )
         if last is not None and last.finished:
             return last
         before, past = (0.0, []) if last is None else (last.seconds, last.history)

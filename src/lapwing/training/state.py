@@ -31,7 +31,7 @@ class TrainState(eqx.Module):
         objective_state: of the objective.
         key: from which ``learn`` draws the batches of each step.
         step: steps made so far.
-        structure: the encoder without its arrays.
+        structure: the encoder without its arrays, as hashable leaves and a tree definition.
         objective: the objective itself.
         optimiser: the optimiser itself.
     """
@@ -49,7 +49,19 @@ class TrainState(eqx.Module):
     @property
     def encoder(self) -> Any:
         """The encoder with its present weights."""
-        return eqx.combine(self.trained, self.fixed, self.structure)
+        return self.encoder_with(self.trained)
+
+    def encoder_with(self, trained: Any) -> Any:
+        """The encoder with other weights.
+
+        Args:
+            trained: like :attr:`trained`.
+
+        Returns:
+            An encoder.
+        """
+        leaves, definition = self.structure
+        return eqx.combine(trained, self.fixed, jax.tree.unflatten(definition, leaves))
 
 
 class StepInfo(NamedTuple):
@@ -97,6 +109,7 @@ def init(encoder: Any, objective: Objective, optimiser: optax.GradientTransforma
     trained, fixed = eqx.partition(
         arrays, jax.tree.map(lambda mark, leaf: mark and eqx.is_array(leaf), trainable_filter(encoder), encoder)
     )
+    leaves, definition = jax.tree.flatten(structure)
     return TrainState(
         trained,
         fixed,
@@ -104,7 +117,7 @@ def init(encoder: Any, objective: Objective, optimiser: optax.GradientTransforma
         objective.init(int(dim)),
         key,
         jnp.zeros((), dtype=jnp.int32),
-        structure,
+        (tuple(leaves), definition),
         objective,
         optimiser,
     )
@@ -122,8 +135,7 @@ def step(state: TrainState, batch: Batch) -> tuple[TrainState, StepInfo]:
     """
 
     def loss(trained: Any) -> tuple[jax.Array, Evaluation]:
-        encoder = eqx.combine(trained, state.fixed, state.structure)
-        return state.objective.loss(state.objective_state, batch.values(encoder))
+        return state.objective.loss(state.objective_state, batch.values(state.encoder_with(trained)))
 
     (value, seen), gradients = jax.value_and_grad(loss, has_aux=True)(state.trained)
     updates, optimiser_state = state.optimiser.update(gradients, state.optimiser_state, state.trained)

@@ -1,4 +1,4 @@
-"""Sinks: numbers arrive step by step, logs open late and close once, and a missing package is named with its extra."""
+"""Loggers: numbers arrive step by step, logs open late and close once, a missing package is named with its extra."""
 
 import os
 import sys
@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-import lapwing as lw
 from lapwing.cli import main as cli
-from lapwing.training import sinks
-from lapwing.training.engine import Report
-from lapwing.training.step import Metrics
+from lapwing.errors import CannotWriteError, MissingExtraError, UnknownNameError
+from lapwing.training import Progress, loggers
 
 
-def line(step: int, **extra: float) -> Report:
-    numbers = [np.float32(value) for value in (3.0, 2.0, 0.5, 0.25, 1.5, 0.1)]
-    return Report(step, 100, Metrics(*numbers, readings=np.array([0.0, 0.5])), [extra])
+def line(step: int, **extra: float) -> Progress:
+    metrics = {"loss": np.float32(3.0), "barrier": np.float32(1.5)}
+    return Progress(step, 100, metrics, np.array([0.0, 0.5]), [extra])
 
 
 class Recorder(ModuleType):
@@ -53,7 +51,7 @@ class Recorder(ModuleType):
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Recorder:
     stand_in = Recorder("recorder")
-    for name in sinks.PACKAGES.values():
+    for name in loggers.PACKAGES.values():
         monkeypatch.setitem(sys.modules, name, stand_in)
     monkeypatch.delenv("WANDB_MODE", raising=False)
     return stand_in
@@ -64,48 +62,48 @@ both = pytest.mark.parametrize("name", ["tensorboard", "wandb"])
 
 @both
 def test_every_number_of_a_report_arrives_with_its_step(recorder: Recorder, name: str, tmp_path: Path) -> None:
-    with sinks.make_sink(name, tmp_path) as sink:
-        sink(line(20, cosine=0.9))
-        sink(line(40, cosine=0.95))
+    with loggers.make_logger(name, tmp_path) as logger:
+        logger(line(20, cosine=0.9))
+        logger(line(40, cosine=0.95))
     assert ("cosine", 0.9, 20) in recorder.written
     assert ("cosine", 0.95, 40) in recorder.written
     assert ("loss", 3.0, 20) in recorder.written
     assert ("barrier", 1.5, 40) in recorder.written
-    assert ("readings/02", 0.5, 40) in recorder.written
+    assert ("eigenvalues/02", 0.5, 40) in recorder.written
     assert "step" not in {name for name, _, _ in recorder.written}
 
 
 @both
 def test_a_log_is_opened_by_the_first_report_and_closed_once(recorder: Recorder, name: str, tmp_path: Path) -> None:
-    sink = sinks.make_sink(name, tmp_path / "run")
+    logger = loggers.make_logger(name, tmp_path / "run")
     assert not recorder.opened
     assert not (tmp_path / "run").exists()
-    sink.close()
+    logger.close()
     assert recorder.closed == 0
-    sink(line(20))
-    sink(line(40))
-    sink.close()
-    sink.close()
+    logger(line(20))
+    logger(line(40))
+    logger.close()
+    logger.close()
     assert (len(recorder.opened), recorder.closed) == (1, 1)
 
 
 @both
 def test_a_log_is_closed_where_learning_fails(recorder: Recorder, name: str, tmp_path: Path) -> None:
-    def fail(report: sinks.Sink) -> None:
+    def fail(report: loggers.Logger) -> None:
         report(line(20))
         raise RuntimeError
 
-    with pytest.raises(RuntimeError), sinks.make_sink(name, tmp_path) as sink:
-        fail(sink)
+    with pytest.raises(RuntimeError), loggers.make_logger(name, tmp_path) as logger:
+        fail(logger)
     assert recorder.closed == 1
 
 
 def test_wandb_is_offline_unless_the_environment_says_otherwise(
     recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sinks.wandb(tmp_path)(line(1))
+    loggers.wandb(tmp_path)(line(1))
     monkeypatch.setenv("WANDB_MODE", "disabled")
-    sinks.wandb(tmp_path)(line(1))
+    loggers.wandb(tmp_path)(line(1))
     assert [options["mode"] for options in recorder.opened] == ["offline", "disabled"]
 
 
@@ -113,40 +111,39 @@ def test_wandb_is_offline_unless_the_environment_says_otherwise(
 def test_wandb_tells_its_makers_nothing_unless_the_environment_says_so(
     recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str | None, kept: str
 ) -> None:
-    # Set first, so that what the sink sets is taken back after the test.
+    # Set first, so that what the logger sets is taken back after the test.
     monkeypatch.setenv("WANDB_ERROR_REPORTING", given or "")
     if given is None:
         monkeypatch.delenv("WANDB_ERROR_REPORTING")
-    sinks.wandb(tmp_path)
+    loggers.wandb(tmp_path)
     assert os.environ["WANDB_ERROR_REPORTING"] == kept
 
 
-def test_seeds_are_averaged() -> None:
-    metrics = Metrics(*[np.array([1.0, 3.0])] * 6, readings=np.array([[0.0, 1.0], [1.0, 2.0]]))
-    numbers = sinks.numbers_of(Report(5, 10, metrics, []))
-    assert numbers["loss"] == 2.0
-    assert (numbers["readings/01"], numbers["readings/02"]) == (0.5, 1.5)
+def test_seeds_are_averaged(recorder: Recorder, tmp_path: Path) -> None:
+    eigenvalues = np.array([[0.0, 1.0], [1.0, 2.0]])
+    loggers.tensorboard(tmp_path)(Progress(5, 10, {"loss": np.array([1.0, 3.0])}, eigenvalues, []))
+    assert recorder.written == [("loss", 2.0, 5), ("eigenvalues/01", 0.5, 5), ("eigenvalues/02", 1.5, 5)]
 
 
 @both
 def test_a_missing_package_is_named_with_its_extra(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, sinks.PACKAGES[name], None)
-    with pytest.raises(lw.LapwingError, match=rf"pip install 'lapwing\[{name}\]'"):
-        sinks.make_sink(name, tmp_path)
+    monkeypatch.setitem(sys.modules, loggers.PACKAGES[name], None)
+    with pytest.raises(MissingExtraError, match=rf"pip install 'lapwing\[{name}\]'"):
+        loggers.make_logger(name, tmp_path)
 
 
 def test_a_folder_of_logs_is_not_taken_for_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wandb").mkdir()
     monkeypatch.delitem(sys.modules, "wandb", raising=False)
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    with pytest.raises(lw.LapwingError, match="needs the package wandb"):
-        sinks.wandb(tmp_path)
+    with pytest.raises(MissingExtraError):
+        loggers.wandb(tmp_path)
     sys.modules.pop("wandb", None)
 
 
-def test_an_unknown_sink_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
-    with pytest.raises(lw.LapwingError, match="did you mean tensorboard"):
-        sinks.make_sink("tensorbord", tmp_path)
+def test_an_unknown_logger_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError):
+        loggers.make_logger("tensorbord", tmp_path)
 
 
 def test_a_log_that_cannot_begin_is_one_clear_error(
@@ -156,8 +153,8 @@ def test_a_log_that_cannot_begin_is_one_clear_error(
         raise RuntimeError("no core binary")
 
     monkeypatch.setattr(recorder, "init", broken)
-    with pytest.raises(lw.LapwingError, match="cannot begin a log: no core binary"):
-        sinks.wandb(tmp_path)(line(1))
+    with pytest.raises(CannotWriteError, match="no core binary"):
+        loggers.wandb(tmp_path)(line(1))
 
 
 # --- on the command line ------------------------------------------------------------------------------------------
@@ -165,7 +162,7 @@ def test_a_log_that_cannot_begin_is_one_clear_error(
 TINY = ["learn", "GridMaze-7", "--exact", "--dim", "3", "--steps", "40", "--log-every", "20", "--no-report"]
 
 
-def test_learning_writes_to_both_sinks(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_learning_writes_to_both_loggers(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert cli.main([*TINY, "--out", "run", "--log", "tensorboard", "--log", "wandb"]) == 0
     assert [options.get("logdir", options.get("dir")) for options in recorder.opened] == ["run/tensorboard", "run"]
@@ -199,8 +196,8 @@ def test_a_folder_that_holds_only_logs_of_an_interrupted_run_is_taken(
 
 def test_tensorboard_event_files_hold_the_numbers(tmp_path: Path) -> None:
     pytest.importorskip("tensorboardX")
-    with sinks.tensorboard(tmp_path / "logs") as sink:
-        sink(line(20, cosine=0.875))
+    with loggers.tensorboard(tmp_path / "logs") as logger:
+        logger(line(20, cosine=0.875))
     (events,) = (tmp_path / "logs").iterdir()
     content = events.read_bytes()
     assert events.name.startswith("events.out.tfevents")
@@ -212,9 +209,9 @@ def test_wandb_writes_an_offline_run_and_sends_nothing(tmp_path: Path, monkeypat
     package = pytest.importorskip("wandb")
     monkeypatch.delenv("WANDB_MODE", raising=False)
     monkeypatch.setenv("WANDB_ERROR_REPORTING", "false")
-    with sinks.wandb(tmp_path / "run", config={"dim": 3}) as sink:
-        sink(line(20, cosine=0.875))
-        sink(line(40, cosine=0.9))
+    with loggers.wandb(tmp_path / "run", config={"dim": 3}) as logger:
+        logger(line(20, cosine=0.875))
+        logger(line(40, cosine=0.9))
     package.teardown()  # waits for its own process, which writes the last numbers after the run was finished
     (log,) = (tmp_path / "run" / "wandb").glob("offline-run-*/*.wandb")
     assert b"cosine" in log.read_bytes()

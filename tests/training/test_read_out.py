@@ -1,4 +1,4 @@
-"""From forms to components: refinement, eigenvalues, residuals, honest angles, and error bars."""
+"""From moments to components: refinement, eigenvalues, residuals, honest angles, and error bars."""
 
 from dataclasses import replace
 
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 import lapwing as lw
 from lapwing.data.trajectories import Trajectories
 from lapwing.diagnostics.certificate import ritz_angles
-from lapwing.errors import LapwingError
-from lapwing.operators.lags import endless_gaps
+from lapwing.diagnostics.problems import ProblemError
+from lapwing.operators.lags import geometric_lags
 from lapwing.operators.operator import Operator
-from lapwing.training.answer import bootstrap_errors, merge_inseparable, read_forms, with_canonical_signs
-from lapwing.training.forms import Forms, TableJudge
+from lapwing.training.moments import Moments, TableMoments
+from lapwing.training.read_out import bootstrap_errors, merge_inseparable, spectral_estimate, with_canonical_signs
 
-GAPS = endless_gaps([0.9, 0.99])
+LAGS = geometric_lags([0.9, 0.99])
 Array = NDArray[np.float64]
 
 
@@ -32,8 +32,8 @@ def maze() -> Operator:
     return lw.operator(lw.collect("GridMaze-9", steps=3000, seed=0))
 
 
-def forms_of(operator: Operator, u: Array) -> Forms:
-    return TableJudge(operator, GAPS).forms(lambda observations: u)
+def moments_of(operator: Operator, u: Array) -> Moments:
+    return TableMoments(operator, LAGS).moments(lambda observations: u)
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -43,62 +43,62 @@ def test_refining_undoes_any_mixing_of_exact_eigenvectors(maze: Operator, seed: 
     rng = np.random.default_rng(seed)
     left, right = (np.linalg.qr(rng.standard_normal((4, 4)))[0] for _ in range(2))
     mixing = left @ np.diag(rng.uniform(0.05, 20.0, 4)) @ right
-    reading = read_forms(forms_of(maze, vectors[:, :4] @ mixing), GAPS, refine=True, tolerance=0.01)
-    np.testing.assert_allclose(reading.mu, mu[:4], atol=1e-9)
-    np.testing.assert_allclose(np.abs(mixing @ reading.matrix), np.eye(4), atol=1e-6)
-    assert reading.orthonormality_error < 1e-9
-    assert reading.residuals.max() < 1e-6
+    estimate = spectral_estimate(moments_of(maze, vectors[:, :4] @ mixing), LAGS, refine=True, tolerance=0.01)
+    np.testing.assert_allclose(estimate.mu, mu[:4], atol=1e-9)
+    np.testing.assert_allclose(np.abs(mixing @ estimate.matrix), np.eye(4), atol=1e-6)
+    assert estimate.orthonormality_error < 1e-9
+    assert estimate.residuals.max() < 1e-6
 
 
 def test_without_refining_components_are_only_scaled(maze: Operator) -> None:
     vectors, mu = exact_eigenvectors(maze)
     scales = np.array([3.0, -0.5, 0.1])
-    reading = read_forms(forms_of(maze, vectors[:, :3] * scales), GAPS, refine=False, tolerance=0.01)
-    np.testing.assert_allclose(reading.matrix, np.diag(1.0 / np.abs(scales)), rtol=1e-9)
-    np.testing.assert_allclose(reading.mu, mu[:3], atol=1e-10)
+    estimate = spectral_estimate(moments_of(maze, vectors[:, :3] * scales), LAGS, refine=False, tolerance=0.01)
+    np.testing.assert_allclose(estimate.matrix, np.diag(1.0 / np.abs(scales)), rtol=1e-9)
+    np.testing.assert_allclose(estimate.mu, mu[:3], atol=1e-10)
     mixed = vectors[:, [1, 0, 2]]
-    reading = read_forms(forms_of(maze, mixed), GAPS, refine=False, tolerance=0.01)
-    np.testing.assert_allclose(reading.mu, mu[[1, 0, 2]], atol=1e-10)
+    estimate = spectral_estimate(moments_of(maze, mixed), LAGS, refine=False, tolerance=0.01)
+    np.testing.assert_allclose(estimate.mu, mu[[1, 0, 2]], atol=1e-10)
     # Out of order, and said so, however exact they are.
-    assert np.isinf(reading.angles[:2]).all()
-    reading = read_forms(forms_of(maze, vectors[:, [0, 2, 3, 1]]), GAPS, refine=False, tolerance=0.01)
-    assert reading.angles[0] < 1e-6
-    assert np.isinf(reading.angles[1:]).all()
+    assert np.isinf(estimate.angles[:2]).all()
+    estimate = spectral_estimate(moments_of(maze, vectors[:, [0, 2, 3, 1]]), LAGS, refine=False, tolerance=0.01)
+    assert estimate.angles[0] < 1e-6
+    assert np.isinf(estimate.angles[1:]).all()
 
 
 def test_the_residual_of_a_perturbed_eigenvector_is_the_analytic_one(maze: Operator) -> None:
     vectors, mu = exact_eigenvectors(maze)
     angle = 0.3
     u = np.cos(angle) * vectors[:, 1:2] + np.sin(angle) * vectors[:, 4:5]
-    reading = read_forms(forms_of(maze, u * 7.0), GAPS, refine=False, tolerance=0.01)
-    low, high = GAPS.one_minus(1.0 - mu[[1, 4]])
+    estimate = spectral_estimate(moments_of(maze, u * 7.0), LAGS, refine=False, tolerance=0.01)
+    low, high = LAGS.eigenvalues(1.0 - mu[[1, 4]])
     # Between two eigenvectors the residual is the spread of a two-valued variable.
-    assert reading.residuals[0] == pytest.approx(np.sin(angle) * np.cos(angle) * (high - low), rel=1e-9)
+    assert estimate.residuals[0] == pytest.approx(np.sin(angle) * np.cos(angle) * (high - low), rel=1e-9)
     quotient = np.cos(angle) ** 2 * low + np.sin(angle) ** 2 * high
-    assert reading.operator_values[0] == pytest.approx(quotient, rel=1e-9)
-    assert 1.0 - reading.mu[0] == pytest.approx(float(GAPS.slowness(quotient)), rel=1e-9)
+    assert estimate.operator_values[0] == pytest.approx(quotient, rel=1e-9)
+    assert 1.0 - estimate.mu[0] == pytest.approx(float(LAGS.one_minus_mu(quotient)), rel=1e-9)
 
 
 def test_outputs_that_are_not_finite_are_an_error(maze: Operator) -> None:
-    forms = forms_of(maze, np.ones((maze.num_states, 2)))
-    with pytest.raises(LapwingError, match="diverged"):
-        read_forms(forms._replace(cross=forms.cross * np.nan), GAPS, refine=True, tolerance=0.01)
+    moments = moments_of(maze, np.ones((maze.num_states, 2)))
+    with pytest.raises(ProblemError):
+        spectral_estimate(moments._replace(cross=moments.cross * np.nan), LAGS, refine=True, tolerance=0.01)
 
 
 def test_an_output_that_vanishes_is_left_out_by_refining_and_not_converged_otherwise(maze: Operator) -> None:
     vectors, mu = exact_eigenvectors(maze)
     u = vectors[:, :3] * np.array([1.0, 0.0, 1.0])
-    refined = read_forms(forms_of(maze, u), GAPS, refine=True, tolerance=0.01)
+    refined = spectral_estimate(moments_of(maze, u), LAGS, refine=True, tolerance=0.01)
     np.testing.assert_allclose(refined.mu, mu[[0, 2]], atol=1e-10)
-    plain = read_forms(forms_of(maze, u), GAPS, refine=False, tolerance=0.01)
+    plain = spectral_estimate(moments_of(maze, u), LAGS, refine=False, tolerance=0.01)
     assert plain.orthonormality_error == pytest.approx(1.0)
 
 
 def test_signs_make_the_largest_entry_positive(maze: Operator) -> None:
     vectors, _ = exact_eigenvectors(maze)
     u = vectors[:, :4] * np.array([1.0, -1.0, -1.0, 1.0])
-    reading = with_canonical_signs(read_forms(forms_of(maze, u), GAPS, refine=True, tolerance=0.01), u)
-    turned = u @ reading.matrix
+    estimate = with_canonical_signs(spectral_estimate(moments_of(maze, u), LAGS, refine=True, tolerance=0.01), u)
+    turned = u @ estimate.matrix
     largest = np.argmax(np.abs(turned), axis=0)
     assert (turned[largest, np.arange(4)] > 0).all()
     np.testing.assert_allclose(np.abs(turned), np.abs(vectors[:, :4]), atol=1e-7)
@@ -113,13 +113,13 @@ def test_angles_of_ritz_vectors_are_honest(world: str, size: float) -> None:
     found, true = [], []
     for _ in range(10):
         u = vectors[:, :9] @ rng.standard_normal((9, 9)) + size * rng.standard_normal((operator.num_states, 9))
-        reading = read_forms(forms_of(operator, u), GAPS, refine=True, tolerance=1e-6)
-        turned = u @ reading.matrix
+        estimate = spectral_estimate(moments_of(operator, u), LAGS, refine=True, tolerance=1e-6)
+        turned = u @ estimate.matrix
         for i in range(5):
             cluster = np.abs(mu - mu[i]) < 1e-6
             inside = (operator.rho[:, None] * vectors[:, cluster]).T @ turned[:, i]
             true.append(np.sqrt(max(0.0, 1.0 - float(inside @ inside))))
-            found.append(reading.angles[i])
+            found.append(estimate.angles[i])
     assert np.median(true) > size / 30
     ratios = np.array(found) / np.maximum(true, 1e-9)
     assert np.mean(ratios < 0.5) <= 0.02
@@ -156,10 +156,10 @@ def test_exact_repeats_are_recognised_through_the_noise_of_training(size: float)
     for seed in range(5):
         rng = np.random.default_rng(seed)
         u = vectors[:, :11] @ rng.standard_normal((11, 11)) + size * rng.standard_normal((36, 11))
-        reading = read_forms(forms_of(operator, u), GAPS, refine=True, tolerance=1e-6)
-        assert reading.mu[1] == reading.mu[2] == pytest.approx(mu[1], abs=1e-5)
-        assert reading.angles[:6].max() < 0.1
-        assert reading.mu[3] < reading.mu[2] - 0.01
+        estimate = spectral_estimate(moments_of(operator, u), LAGS, refine=True, tolerance=1e-6)
+        assert estimate.mu[1] == estimate.mu[2] == pytest.approx(mu[1], abs=1e-5)
+        assert estimate.angles[:6].max() < 0.1
+        assert estimate.mu[3] < estimate.mu[2] - 0.01
 
 
 @pytest.mark.parametrize(("world", "steps"), [("GridMaze-9", 3000), ("room:6x5", 6000)])
@@ -172,7 +172,7 @@ def test_error_bars_have_the_size_of_the_real_errors(world: str, steps: int) -> 
         assert counted.num_states == len(data.observations)
         vectors, mu = exact_eigenvectors(counted)
         found.append(mu[1:4])
-        bars.append(bootstrap_errors(lambda rows, v=vectors: v[:, :4], np.eye(4), mu[:4], data, seed)[1:])
+        bars.append(bootstrap_errors(lambda rows, v=vectors: v[rows, :4], mu[:4], data, seed)[1:])
     ratio = np.mean(bars, axis=0) / np.std(found, axis=0)
     assert (ratio > 0.5).all()
     assert (ratio < 2.0).all()
@@ -181,7 +181,7 @@ def test_error_bars_have_the_size_of_the_real_errors(world: str, steps: int) -> 
 
 def bars_of(data: Trajectories, dim: int = 3) -> Array:
     truth = lw.solve("GridMaze-9", dim)
-    return bootstrap_errors(truth.transform, np.eye(dim), truth.mu[:dim], data, 0)
+    return bootstrap_errors(lambda rows: truth.transform(data.observations[rows]), truth.mu[:dim], data, 0)
 
 
 def test_error_bars_shrink_with_the_root_of_the_data() -> None:
@@ -193,7 +193,7 @@ def test_error_bars_shrink_with_the_root_of_the_data() -> None:
 def test_error_bars_of_a_part_are_scaled_to_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     data = lw.collect("GridMaze-9", steps=50_000, seed=1)
     whole = bars_of(data)
-    monkeypatch.setattr("lapwing.training.answer.BOOTSTRAP_TRANSITIONS", 10_000)
+    monkeypatch.setattr("lapwing.training.read_out.BOOTSTRAP_TRANSITIONS", 10_000)
     np.testing.assert_allclose(bars_of(data)[1:], whole[1:], rtol=0.3)
 
 
@@ -226,5 +226,5 @@ def test_error_bars_do_not_see_steps_between_episodes() -> None:
     flags = np.ones(100, dtype=bool)
     ids = np.repeat(np.arange(100) % 2, 4).astype(np.int32)
     data = Trajectories(np.eye(2, dtype=np.float32), offsets, ~flags, flags, ids)
-    bars = bootstrap_errors(lambda rows: rows[:, :1], np.eye(1), np.array([0.5]), data, 0)
+    bars = bootstrap_errors(lambda rows: np.eye(2)[rows, :1], np.array([0.5]), data, 0)
     assert bars[0] == 0.0
