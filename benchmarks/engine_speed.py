@@ -16,7 +16,7 @@ import jax
 import optax
 
 import lapwing as lw
-from lapwing.encoders.registry import build_encoder
+from lapwing.encoders import build_encoder
 from lapwing.operators.lags import geometric_lags
 from lapwing.training import init, make_config, pair_sampler, run_steps
 

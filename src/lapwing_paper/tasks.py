@@ -102,7 +102,7 @@ def _scores(model: LaplacianRepresentation, truth: LaplacianRepresentation) -> d
 
 def _eigenvalues(model: LaplacianRepresentation, truth: LaplacianRepresentation) -> dict[str, Any]:
     """Eigenvalues in the paper's definition: true, learned, their error bars; and the objective's own estimates."""
-    readings = model.metadata["readings"]
+    estimates = model.metadata["eigenvalue_estimates"]
     numbers: dict[str, Any] = {
         "true_eigenvalues": truth.eigenvalues_in(DEFINITION).tolist(),
         "eigenvalues": model.eigenvalues_in(DEFINITION).tolist(),
@@ -111,8 +111,8 @@ def _eigenvalues(model: LaplacianRepresentation, truth: LaplacianRepresentation)
         "true_mu": truth.mu[: model.dim].tolist(),
     }
     for name in ("dual", "multiplier"):
-        if name in readings:
-            numbers[name] = [_finite(value) for value in readings[name][: model.dim]]
+        if name in estimates:
+            numbers[name] = [_finite(value) for value in estimates[name][: model.dim]]
     if isinstance(model.encoder, RotatedEncoder) and model.metadata["config"]["refine"] == "none":
         # Unrefined components were only scaled to mean square one; this is what they had before.
         scales = np.abs(model.encoder.matrix).max(axis=0)

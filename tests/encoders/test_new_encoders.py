@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::lapwing.errors.UntrustedWarning
 
 SKELETON = Path(__file__).parents[2] / "docs" / "skeletons" / "encoder.py"
 DIM, OUTPUTS = 2, 4
-LEARNING: dict[str, Any] = {"dim": DIM, "spare": OUTPUTS - DIM, "steps": 6, "log_every": 3, "seed": 0}
+LEARNING: dict[str, Any] = {"dim": DIM, "oversampling": OUTPUTS - DIM, "steps": 6, "log_every": 3, "seed": 0}
 
 
 @pytest.fixture(scope="module")

@@ -16,11 +16,17 @@ import lapwing as lw
 from lapwing.report.run_folder import write_run
 from lapwing.storage.folders import LOCK
 from lapwing.storage.run_configuration import CHECKPOINTS
-from lapwing.training import keeping
-from lapwing.training.engine import Report
+from lapwing.training import Progress, loop
 
-INTERRUPTED: dict[str, Any] = {"dim": 2, "hidden": (4,), "steps": 30, "log_every": 10, "spare": 0, "encoder": "mlp"}
-SMALL: dict[str, Any] = {"dim": 3, "hidden": (8,), "steps": 40, "log_every": 20, "spare": 2}
+INTERRUPTED: dict[str, Any] = {
+    "dim": 2,
+    "hidden": (4,),
+    "steps": 30,
+    "log_every": 10,
+    "oversampling": 0,
+    "encoder": "mlp",
+}
+SMALL: dict[str, Any] = {"dim": 3, "hidden": (8,), "steps": 40, "log_every": 20, "oversampling": 2}
 
 
 def make(out: Path) -> None:
@@ -67,14 +73,14 @@ def make_interrupted(out: Path) -> None:
     class EnoughError(Exception):
         pass
 
-    def stop(line: Report) -> None:
+    def stop(line: Progress) -> None:
         if line.step == 20:
             raise EnoughError
 
     data, folder = interrupted_data(), out / "run-interrupted"
-    keeping.SECONDS_BETWEEN = 0.0
+    loop.SECONDS_BETWEEN = 0.0
     with suppress(EnoughError):
-        lw.learn(data, report=stop, checkpoints=folder / CHECKPOINTS, **INTERRUPTED)
+        lw.learn(data, callback=stop, checkpoints=folder / CHECKPOINTS, **INTERRUPTED)
     (folder / CHECKPOINTS / LOCK).unlink()
     whole = lw.learn(data, **INTERRUPTED)
     expected = {"eigenvalues": whole.eigenvalues.tolist(), "loss": whole.metadata["history"][0]["loss"]}

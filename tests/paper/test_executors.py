@@ -21,7 +21,7 @@ TOO_MANY = "ProblemError: above the rank: dim=12 is larger than the number of st
 
 
 def make_run(seed: int, **options: Any) -> StudyRun:
-    plain = {"dim": 3, "steps": 20, "spare": 0, "stop_when_converged": False}
+    plain = {"dim": 3, "steps": 20, "oversampling": 0, "stop_when_converged": False}
     return StudyRun("ALLO", MAZE, seed, {"preset": "default", "transitions": 0, "options": {**plain, **options}})
 
 

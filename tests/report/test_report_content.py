@@ -109,7 +109,7 @@ def test_the_dual_estimate_is_mapped_back_to_the_shown_definition(learned: Path)
     assert found is not None
     discounts = run.model.metadata["config"]["discounts"]
     back = np.mean([found / (1 - g + g * found) for g in discounts], axis=0)
-    np.testing.assert_allclose(back, run.model.metadata["readings"]["dual"][: run.model.dim], rtol=1e-6)
+    np.testing.assert_allclose(back, run.model.metadata["eigenvalue_estimates"]["dual"][: run.model.dim], rtol=1e-6)
 
 
 def test_the_dual_estimate_of_sampled_pairs_needs_the_episode_lengths(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_curves_show_what_the_history_has_columns_for(learned: Path) -> None:
     assert [trace["name"] for trace in figures["loss"]["data"]] == ["loss", "graph term", "dual term", "penalty"]
     others = [{name: value for name, value in row.items() if "reading" not in name} for row in run.history]
     assert "duals" not in curve_charts([replace(run, history=others)])
-    history = [{**row, "reading_2": 0.2, "reading_1": 0.1} for row in others]
+    history = [{**row, "eigenvalue_2": 0.2, "eigenvalue_1": 0.1} for row in others]
     duals = curve_charts([replace(run, history=history)])["duals"]
     assert [trace["name"] for trace in duals["data"]] == ["dual 1", "dual 2"]
     bare = curve_charts([replace(run, history=[{"step": 1.0, "loss": float("nan")}])])

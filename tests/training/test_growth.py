@@ -8,7 +8,7 @@ import optax
 import pytest
 
 import lapwing as lw
-from lapwing.encoders.registry import build_encoder
+from lapwing.encoders import build_encoder
 from lapwing.objectives import OBJECTIVES, Evaluation, Objective, Values
 from lapwing.operators.lags import geometric_lags
 from lapwing.training import Pairs
@@ -100,5 +100,5 @@ def test_an_exact_table_is_a_batch_too() -> None:
 
 
 def test_a_network_without_dim_is_refused() -> None:
-    with pytest.raises(lw.LapwingError, match="OwnEncoder"):
+    with pytest.raises(lw.LapwingError, match="own_encoder"):
         lw.training.init(eqx.nn.MLP(2, 3, 8, 1, key=jax.random.key(0)), lw.allo(), optax.sgd(0.1), jax.random.key(0))

@@ -307,7 +307,7 @@ def test_a_seed_that_diverges_does_not_speak_against_the_others(
     maze: lw.Operator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chunks = iter([[], [1]])
-    monkeypatch.setattr("lapwing.training.engine._not_finite", lambda *_: next(chunks))
+    monkeypatch.setattr("lapwing.training.loop._not_finite", lambda *_: next(chunks))
     with pytest.raises(LearningDivergedError, match="in 1 of 2 seeds between steps 10 and 20") as caught:
         lw.Learner(dim=3, steps=20, hidden=(32, 32), log_every=10).fit_many(maze, [3, 7])
     names = [[problem.name for problem in model.problems()] for model in caught.value.models]

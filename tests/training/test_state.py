@@ -9,7 +9,7 @@ import optax
 import pytest
 
 import lapwing as lw
-from lapwing.encoders.registry import build_encoder
+from lapwing.encoders import build_encoder
 from lapwing.objectives import allo
 from lapwing.operators.lags import geometric_lags
 from lapwing.training.batches import PairSampler, exact_table, pair_sampler

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,8 +12,7 @@ import pytest
 
 import lapwing as lw
 from lapwing.diagnostics.problems import ProblemError
-from lapwing.encoders.own import OwnEncoder
-from lapwing.encoders.table import TableEncoder
+from lapwing.encoders import build_encoder, own_encoder
 from lapwing.errors import ArgumentError, UnknownNameError
 from lapwing.objectives import allo
 from lapwing.training.config import make_config
@@ -88,7 +88,7 @@ def test_moments_are_exact_where_there_is_a_table() -> None:
 
 
 def test_combinations_that_cannot_work_are_refused() -> None:
-    narrow = OwnEncoder.create(lambda batch: jnp.tile(batch, (1, 2)), (2,))
+    narrow = own_encoder(lambda batch: jnp.tile(batch, (1, 2)), (2,))
     for wrong in (
         {"data": OPERATOR, "batches": "sampled"},
         {"data": BOX, "batches": "exact"},
@@ -114,7 +114,8 @@ def test_statistics_bring_inputs_into_range_and_centre_pixels() -> None:
 
 
 def table_state(task: Task, values: np.ndarray, order: Any = None) -> TrainState:
-    encoder = TableEncoder(jnp.asarray(values, dtype=jnp.float32))
+    encoder = build_encoder("table", (), values.shape[1], jax.random.key(0), states=len(values))
+    encoder = eqx.tree_at(lambda e: e.module.values, encoder, jnp.asarray(values, dtype=jnp.float32))
     state = init(encoder, task.objective, optax.sgd(0.1), jax.random.key(0))
     if order is None:
         return state

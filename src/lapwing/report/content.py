@@ -26,7 +26,7 @@ from lapwing.environments import World, world_from_description
 from lapwing.errors import DataError, LapwingError, LapwingWarning
 from lapwing.evaluation.score import score
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, group_degenerate
-from lapwing.operators.lags import GapDistribution, endless_gaps, gaps_inside_episodes
+from lapwing.operators.lags import LagDistribution, geometric_lags, lags_inside_episodes
 from lapwing.plots.fields import SMALLEST_LIMIT, field_values
 from lapwing.report.charts import (
     BLUE,
@@ -294,7 +294,7 @@ def dual_eigenvalues(run: StoredRun) -> NDArray[np.float64] | None:
     Raises:
         DataError: why they are not known.
     """
-    readings = run.model.metadata.get("readings")
+    readings = run.model.metadata.get("eigenvalue_estimates", run.model.metadata.get("readings"))
     raw = (readings.get("dual") or readings.get("multiplier")) if isinstance(readings, dict) else None
     if run.method != "learned":
         return None
@@ -303,24 +303,24 @@ def dual_eigenvalues(run: StoredRun) -> NDArray[np.float64] | None:
     try:
         if not isinstance(raw, list) or not all(is_number(value) for value in raw):
             raise DataError("it does not consist of numbers")
-        return _training_lags(run).slowness(np.asarray(raw, dtype=np.float64))[: run.model.dim]
+        return _training_lags(run).one_minus_mu(np.asarray(raw, dtype=np.float64))[: run.model.dim]
     except (TypeError, ValueError, KeyError) as error:
         raise DataError(f"the dual estimate is left out: the run does not tell how to convert it ({error})") from error
 
 
-def _training_lags(run: StoredRun) -> GapDistribution:
+def _training_lags(run: StoredRun) -> LagDistribution:
     """The lags that the training operator was made of."""
     config = run.model.metadata["config"]
-    endless = endless_gaps(config["discounts"])
+    infinite = geometric_lags(config["discounts"])
     if run.model.metadata.get("batches") == "exact":
-        return endless
+        return infinite
     record = run.data.episode_lengths
     if record is None or record.lengths is None:
         raise DataError("the episode lengths are not kept")
     if sum(record.counts) > MAX_EPISODES or max(record.lengths, default=0) > MAX_LENGTH:
         raise DataError(f"it has more than {MAX_EPISODES:,} episodes, or of more than {MAX_LENGTH:,} transitions")
     lengths = np.repeat(np.asarray(record.lengths, dtype=np.int64), record.counts)
-    return gaps_inside_episodes(endless, lengths[lengths > 0], unbiased=config["batches"] != "sampled")
+    return lags_inside_episodes(infinite, lengths[lengths > 0], unbiased=config["batches"] != "sampled")
 
 
 def _or_note(notes: list[str], make: Callable[..., Made], *arguments: Any) -> Made | None:

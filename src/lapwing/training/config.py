@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from lapwing.checks import as_real, as_whole, shown
-from lapwing.encoders.registry import NETWORK_ENCODERS
+from lapwing.encoders.networks import ENCODERS, encoder_options
 from lapwing.errors import ArgumentError, UnknownNameError, did_you_mean
 from lapwing.objectives import OBJECTIVES, Objective
 from lapwing.objectives.constraints import require_positive
@@ -280,15 +280,11 @@ def _encoder_defaults(kind: str) -> dict[str, Any]:
     """Options of an encoder from its factory's signature; with ``auto``, of any that might be chosen."""
     if kind == GIVEN:
         return {}
-    kinds = [name for name in NETWORK_ENCODERS if name != "own"]
-    if kind != "auto" and kind not in kinds:
-        raise UnknownNameError(f"no encoder {shown(kind)}; {did_you_mean(kind, [*kinds, 'auto'])}")
-    # Learning itself provides these.
-    provided = {"observation_shape", "dim", "key", "statistics", "states"}
+    if kind != "auto" and kind not in ENCODERS:
+        raise UnknownNameError(f"no encoder {shown(kind)}; {did_you_mean(kind, [*ENCODERS, 'auto'])}")
     found: dict[str, Any] = {}
-    for name in kinds if kind == "auto" else [kind]:
-        create: Any = NETWORK_ENCODERS[name].create  # type: ignore[attr-defined]
-        found |= {option: default for option, default in _defaults(create).items() if option not in provided}
+    for name in ENCODERS if kind == "auto" else [kind]:
+        found |= encoder_options(name)
     return found
 
 

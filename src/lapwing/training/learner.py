@@ -30,7 +30,7 @@ class Learner:
         objective: the name of one, with options if need be (``"allo(barrier=2.0)"``), or an objective of your own,
             e.g. ``lw.allo(barrier=2.0)``.
         encoder: the kind of one to build, with options if need be (``"fourier(scales=(3.0, 10.0))"``), or a network of
-            your own (see :class:`lapwing.encoders.own.OwnEncoder`) with ``dim + oversampling`` outputs.
+            your own (see :func:`lapwing.encoders.own_encoder`) with ``dim + oversampling`` outputs.
         options: fields of :class:`lapwing.training.LearnConfig`; any other name is an option of the objective, then of
             the encoder, e.g. ``barrier=2.0``.
 

@@ -19,7 +19,7 @@ from lapwing.diagnostics.problems import (
     unreadable,
 )
 from lapwing.encoders.lookup import LookupEncoder
-from lapwing.encoders.rotated import RotatedEncoder
+from lapwing.encoders.networks import RotatedEncoder
 from lapwing.operators.clusters import DATA_TOLERANCE, LEARNED_TOLERANCE, canonical_signs
 from lapwing.operators.lags import LagDistribution
 from lapwing.operators.operator import Operator
@@ -230,14 +230,14 @@ class ReadOut:
     def _final_encoder(self, encoder: Any, matrix: NDArray[np.float64]) -> Any:
         if not self.task.is_table:
             return RotatedEncoder(encoder, matrix)
-        return self._lookup(np.asarray(encoder.values, dtype=np.float64) @ matrix)
+        return self._lookup(np.asarray(encoder.module.values, dtype=np.float64) @ matrix)
 
     def _encode(self, encoder: Any) -> Encode:
         """From observations to the network's outputs; a table gives 0 for states that were never visited."""
         if not self.task.is_table:
             plain: Encode = encoder.encode
             return plain
-        values = np.asarray(encoder.values, dtype=np.float64)
+        values = np.asarray(encoder.module.values, dtype=np.float64)
         lookup = self._lookup(values)
 
         def encode(observations: NDArray[Any]) -> NDArray[np.float64]:

@@ -83,7 +83,7 @@ def init(encoder: Any, objective: Objective, optimiser: optax.GradientTransforma
 
     Args:
         encoder: an Equinox module from (n, ...) observations to (n, d) components with an attribute ``dim``: one of
-            :mod:`lapwing.encoders`, or your own inside :class:`lapwing.encoders.own.OwnEncoder`.
+            :mod:`lapwing.encoders`, or your own inside :func:`lapwing.encoders.own_encoder`.
         objective: e.g. ``lw.allo()``.
         optimiser: e.g. ``optax.adam(1e-3)``.
         key: a JAX random key.
@@ -93,7 +93,7 @@ def init(encoder: Any, objective: Objective, optimiser: optax.GradientTransforma
 
     Example:
         >>> import lapwing as lw
-        >>> from lapwing.encoders.registry import build_encoder
+        >>> from lapwing.encoders import build_encoder
         >>> network = build_encoder("fourier", (2,), 3, jax.random.key(0))
         >>> state = init(network, lw.allo(), optax.adam(1e-3), jax.random.key(1))
         >>> from lapwing.training import Pairs
@@ -104,7 +104,9 @@ def init(encoder: Any, objective: Objective, optimiser: optax.GradientTransforma
     """
     dim = getattr(encoder, "dim", None)
     if dim is None:
-        raise ArgumentError("the encoder must say its number of components as .dim; wrap it in OwnEncoder.create")
+        raise ArgumentError(
+            "the encoder must say its number of components as .dim; wrap it in lapwing.encoders.own_encoder"
+        )
     arrays, structure = eqx.partition(encoder, lambda leaf: eqx.is_array(leaf) or isinstance(leaf, np.ndarray))
     trained, fixed = eqx.partition(
         arrays, jax.tree.map(lambda mark, leaf: mark and eqx.is_array(leaf), trainable_filter(encoder), encoder)

@@ -15,9 +15,7 @@ from scipy.sparse import csr_array
 
 from lapwing.data.trajectories import Trajectories
 from lapwing.diagnostics.problems import ProblemError, unlearnable
-from lapwing.encoders.own import OwnEncoder
-from lapwing.encoders.registry import build_encoder, default_kind
-from lapwing.encoders.statistics import image_statistics, range_statistics
+from lapwing.encoders.networks import build_encoder, default_kind, encoder_options, encoder_statistics, own_encoder
 from lapwing.errors import ArgumentError
 from lapwing.objectives import Objective, permuted
 from lapwing.operators.lags import LagDistribution, geometric_lags, lags_inside_episodes
@@ -111,17 +109,16 @@ class Task:
         if self.is_table:
             assert self.operator is not None
             return build_encoder("table", (), self.width, key, states=self.operator.num_states)
-        options = {"hidden": self.config.hidden, "statistics": self._statistics, **self.config.encoder_options}
+        hidden = {"hidden": self.config.hidden} if "hidden" in encoder_options(self.kind) else {}
+        options = {**hidden, "statistics": self._statistics, **self.config.encoder_options}
         return build_encoder(self.kind, _observations(self.data, self.operator).shape[1:], self.width, key, **options)
 
     @cached_property
     def _statistics(self) -> Any:
         observations = np.asarray(_observations(self.data, self.operator))
-        if self.kind == "conv" and self.config.centre_pixels:
-            return image_statistics(observations, None if self.operator is None else self.operator.rho)
-        if self.kind == "fourier" and (observations.min() < -0.51 or observations.max() > 0.51):
-            return range_statistics(observations)
-        return None
+        weights = None if self.operator is None else self.operator.rho
+        centred = self.kind != "conv" or self.config.centre_pixels
+        return encoder_statistics(self.kind, observations, weights) if centred else None
 
 
 def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Objective | None, encoder: Any) -> Task:
@@ -236,7 +233,7 @@ def _observations(data: Data, operator: Operator | None) -> NDArray[Any]:
 
 def _checked_encoder(encoder: Any, shape: tuple[int, ...], width: int) -> Any:
     """The user's own network as an encoder, tried on the shape of these observations."""
-    ready = encoder if hasattr(encoder, "encode") else OwnEncoder.create(encoder, shape)
+    ready = encoder if hasattr(encoder, "encode") else own_encoder(encoder, shape)
     if tuple(ready.observation_shape) != shape:
         raise ArgumentError(
             f"your encoder takes observations of shape {tuple(ready.observation_shape)}, these are {shape}"

@@ -13,7 +13,7 @@ PAPER_GGDO_BARRIER = 2.0
 PAPER_BARRIER_RATE = 0.01
 PAPER_ALLO_BARRIER = 0.5
 
-PLAIN: Settings = {"refine": "none", "spare": 0, "stop_when_converged": False}
+PLAIN: Settings = {"refine": "none", "oversampling": 0, "stop_when_converged": False}
 """Options of the default preset without refinement, extra components and early stop."""
 
 

@@ -186,7 +186,7 @@ def check_readable(tables: dict[str, ResultTable]) -> None:
 )
 def test_made_up_results_have_the_form_of_real_ones(name: str, method: str) -> None:
     run = next(run for run in small_plan(name).runs() if run.method == method)
-    options = {**run.settings["options"], "dim": 3, "steps": 2, "log_every": 1, "spare": 0}
+    options = {**run.settings["options"], "dim": 3, "steps": 2, "log_every": 1, "oversampling": 0}
     transitions = min(run.settings["transitions"], 500)
     small = StudyRun(method, run.world, 0, {**run.settings, "transitions": transitions, "options": options})
     real, fake = perform(small.specification()), fabricate(small)
