@@ -361,8 +361,8 @@ def test_text_from_hostile_files_is_shown_and_never_run(opened: Any, tmp_path: P
         manifest["metadata"]["config"][HOSTILE] = HOSTILE
         manifest["metadata"] |= {"objective": HOSTILE, "policy": HOSTILE}
         (run / "model.json").write_text(json.dumps(manifest))
-        made = json.loads((run / "provenance.json").read_text())
-        (run / "provenance.json").write_text(json.dumps(made | {"command": [HOSTILE], "versions": {HOSTILE: HOSTILE}}))
+        made = json.loads((run / "made.json").read_text())
+        (run / "made.json").write_text(json.dumps(made | {"command": [HOSTILE], "versions": {HOSTILE: HOSTILE}}))
         audit = json.loads((run / "audit.json").read_text())
         (run / "audit.json").write_text(json.dumps(audit | {"warnings": [HOSTILE]}))
     for folders in (runs[:1], runs):
