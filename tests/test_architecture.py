@@ -67,7 +67,7 @@ def test_no_import_points_backwards() -> None:
 @pytest.mark.parametrize(
     ("package", "source"),
     [
-        ("environments", "from lapwing.data.collect import collect"),
+        ("environments", "from lapwing.data import collect"),
         ("operators", "def f():\n    from lapwing.solving import solve"),
         ("representation", "from lapwing import evaluation"),
         ("environments", "from lapwing import solve"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lapwing import representation
-from lapwing.data.collect import collect
+from lapwing.data import collect
 from lapwing.definitions import geometric, successor, truncated
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.environments.box import BoxWorld

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lapwing.data.collect import collect
+from lapwing.data import collect
 
 Numbers = dict[str, np.ndarray]
 

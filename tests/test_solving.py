@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from closed_forms import birth_death, random_chain, ring, ring_mu, room_eigenvalues, room_eigenvectors, same_span
-from lapwing.data.collect import collect
+from lapwing.data import collect
 from lapwing.data.sources import from_arrays
 from lapwing.definitions import one_step, successor
 from lapwing.environments.box import BoxWorld

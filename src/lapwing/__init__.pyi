@@ -6,8 +6,8 @@ from lapwing import environments as environments
 from lapwing import objectives as objectives
 from lapwing import plots as plots
 from lapwing import training as training
-from lapwing.data.audit import audit as audit
-from lapwing.data.collect import collect as collect
+from lapwing.data import audit as audit
+from lapwing.data import collect as collect
 from lapwing.data.sources import from_arrays as from_arrays
 from lapwing.data.sources import from_minari as from_minari
 from lapwing.data.trajectories import Trajectories as Trajectories
@@ -25,8 +25,8 @@ from lapwing.environments.registry import make_world as make_world
 from lapwing.environments.registry import world_names as world_names
 from lapwing.errors import LapwingError as LapwingError
 from lapwing.errors import LapwingWarning as LapwingWarning
-from lapwing.evaluation.score import counting_score as counting_score
-from lapwing.evaluation.score import score as score
+from lapwing.evaluation import counting_score as counting_score
+from lapwing.evaluation import score as score
 from lapwing.objectives import allo as allo
 from lapwing.objectives import gdo as gdo
 from lapwing.objectives import ggdo as ggdo

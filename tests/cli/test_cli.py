@@ -475,7 +475,7 @@ def test_an_interrupt_ends_with_130_and_leaves_nothing(run: Any, monkeypatch: py
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("lapwing.data.collect.collect_own_world", interrupted)
+    monkeypatch.setattr("lapwing.data.collecting._run", interrupted)
     result = run("collect GridMaze-7 --steps 300 --out data")
     assert result.code == 130
     assert "interrupted" in result.err

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from lapwing.data import builder as builder_module
-from lapwing.data import vectorised
+from lapwing.data import collect, collecting
 from lapwing.data.builder import ObservationTable, TrajectoryBuilder
-from lapwing.data.collect import collect
 from lapwing.data.trajectories import ARRAYS, Trajectories
 from lapwing.errors import LapwingError
 
@@ -34,7 +33,7 @@ def add_episode(builder: TrajectoryBuilder, states: Any) -> None:
 def test_streamed_to_disk_or_kept_in_memory_the_data_are_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: str
 ) -> None:
-    monkeypatch.setattr(vectorised, "CHUNK_TRANSITIONS", 500)
+    monkeypatch.setattr(collecting, "CHUNK_TRANSITIONS", 500)
     kept = collect(world, steps=3000, seed=4, episode_length=(3, 20))
     streamed = collect(world, steps=3000, seed=4, episode_length=(3, 20), out=tmp_path / "data")
     assert isinstance(streamed.observations, np.memmap)

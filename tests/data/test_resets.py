@@ -5,9 +5,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from lapwing.data import resets
-from lapwing.data.collect import collect
-from lapwing.data.resets import suspect_glued_resets
+from lapwing.data import auditing, collect
+from lapwing.data.auditing import suspect_glued_resets
 from lapwing.data.sources import from_arrays
 from lapwing.data.trajectories import Trajectories
 from lapwing.environments.grid import GridWorld
@@ -71,7 +70,7 @@ def test_slip_and_an_uneven_policy_are_no_resets(name: str) -> None:
 def test_many_sources_are_judged_by_a_sample_of_them(glue: Glue, monkeypatch: pytest.MonkeyPatch) -> None:
     data = glue(collect("Rooms-16", steps=300_000))
     whole = suspect_glued_resets(data)
-    monkeypatch.setattr(resets, "MAX_SOURCES", 40)
+    monkeypatch.setattr(auditing, "MAX_SOURCES", 40)
     sample = suspect_glued_resets(data)
     assert whole is not None
     assert sample is not None
@@ -82,7 +81,7 @@ def test_many_sources_are_judged_by_a_sample_of_them(glue: Glue, monkeypatch: py
 def test_long_data_in_a_box_are_judged_by_a_sample_of_them(glue: Glue, monkeypatch: pytest.MonkeyPatch) -> None:
     data = glue(collect("Box-2", steps=200_000))
     whole = suspect_glued_resets(data)
-    monkeypatch.setattr(resets, "SAMPLE", 20_000)
+    monkeypatch.setattr(auditing, "SAMPLE", 20_000)
     sample = suspect_glued_resets(data)
     assert whole is not None
     assert sample is not None

@@ -143,8 +143,8 @@ def test_arrays_go_straight_to_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ({"observations": [[]]}, "is empty: it has no observation"),
         ({"observations": [[[1.0]], [[2.0]]]}, "is empty: no episode has two states"),
         ({"observations": np.array(3.0), "lengths": [1]}, "is empty"),
-        ({"observations": ROWS}, "does not say where episodes end"),
-        ({"observations": ROWS, "next_observations": ROWS}, "does not say where episodes end"),
+        ({"observations": ROWS}, "does not show where episodes end"),
+        ({"observations": ROWS, "next_observations": ROWS}, "does not show where episodes end"),
         ({"observations": ROWS, "lengths": [3, 2], "episode_ids": [0, 0, 0, 1, 1]}, "not both"),
         ({"observations": ROWS, "lengths": [3, 3]}, "add up to the 5 rows, they add up to 6"),
         ({"observations": ROWS, "lengths": [5, 0]}, "must be positive"),
@@ -266,11 +266,30 @@ def test_a_minari_data_set_can_be_given_as_an_object(minari_folder: Path) -> Non
 
 
 @without_environment
-def test_minari_observations_that_are_no_arrays_are_refused(minari_folder: Path) -> None:
-    space = gymnasium.spaces.Dict({"x": gymnasium.spaces.Box(0, 10, (1,), np.float64)})
-    minari_data_set("dict/episodes-v0", space, [{"x": list(EPISODES[0])}], [True])
-    with pytest.raises(LapwingError, match="observations are a dict, not arrays; flatten them"):
-        from_minari("dict/episodes-v0")
+def test_minari_dictionaries_become_keys_beside_actions_and_rewards(minari_folder: Path) -> None:
+    box = gymnasium.spaces.Box(0, 10, (1,), np.float64)
+    rows = list(EPISODES[0])
+    data_set = minari_data_set(
+        "dict/episodes-v0", gymnasium.spaces.Dict({"x": box, "y": box}), [{"x": rows, "y": rows}], [True]
+    )
+    data = from_minari("dict/episodes-v0")
+    assert data.keys == ("x", "y")
+    np.testing.assert_array_equal(data.select("y").episode(0), np.asarray(rows))
+    assert data.actions is not None
+    assert data.rewards is not None
+    assert len(data.actions) == len(data.rewards) == data.num_transitions
+    assert from_minari(data_set).keys == data.keys
+
+
+def test_minari_observations_that_are_not_arrays_are_refused() -> None:
+    class Nested:
+        observations = ({"x": np.zeros((3, 1))},)
+
+        def iterate_episodes(self) -> list[Any]:
+            return [self]
+
+    with pytest.raises(LapwingError):
+        from_minari(Nested())
 
 
 @pytest.mark.parametrize("name", ["nobody/nothing-v0", "no version", "../../etc/passwd"])

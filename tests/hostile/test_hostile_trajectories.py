@@ -44,7 +44,7 @@ def test_a_hostile_array_is_refused(copied: Copied, trace: Path, bomb: str, name
 @pytest.mark.parametrize(
     "changes",
     [
-        {"version": 2},
+        {"version": 3},
         {"format": "lapwing-representation"},
         {"checksums": ...},
         {"checksums": {}},
@@ -151,4 +151,4 @@ def test_links_in_a_folder_are_replaced_with_it_and_what_they_point_to_stays(cop
     refused(folder, r"ids\.npy")
     lw.collect("GridMaze-7", steps=20, seed=0, out=folder)
     assert not (folder / "ids.npy").is_symlink()
-    assert json.loads((folder / "trajectories.json").read_text())["version"] == 1
+    assert json.loads((folder / "trajectories.json").read_text())["version"] == 2

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from closed_forms import random_chain, ring, ring_mu, room_eigenvalues
-from lapwing.data.collect import collect
+from lapwing.data import collect
 from lapwing.data.trajectories import Trajectories
 from lapwing.environments.box import BoxWorld, box_eigenfunctions
 from lapwing.environments.registry import make_world

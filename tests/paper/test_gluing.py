@@ -6,7 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from lapwing.data.collect import collect
+from lapwing.data import collect
 from lapwing.data.trajectories import Trajectories
 from lapwing.errors import ArgumentError, DataError
 from lapwing_paper.gluing import crossing_probability, glue_episodes

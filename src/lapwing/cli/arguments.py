@@ -11,7 +11,7 @@ import tyro
 from lapwing.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from lapwing.data.collect import Source
+    from lapwing.data.collecting import Source
 
 GYMNASIUM_PREFIX = "gym:"
 

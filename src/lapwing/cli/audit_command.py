@@ -26,7 +26,7 @@ class AuditCommand:
 
     def run(self) -> None:
         """Print the audit and its warnings."""
-        from lapwing.data.audit import audit
+        from lapwing.data import audit
         from lapwing.data.trajectories import Trajectories
 
         result = audit(Trajectories.load(self.data, mmap=True), self.discount)

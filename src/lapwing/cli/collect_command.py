@@ -51,7 +51,7 @@ class CollectCommand:
 
     def run(self) -> None:
         """Collect and write."""
-        from lapwing.data.collect import collect
+        from lapwing.data import collect
         from lapwing.storage.reading import read_array
 
         source, label = collection_source(self.world)

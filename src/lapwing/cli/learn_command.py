@@ -213,7 +213,7 @@ def _data_and_ground_truth(
     arguments: LearnCommand, dim: int, out: Path
 ) -> "tuple[Trajectories | Operator, LaplacianRepresentation | None]":
     """What to learn from, and the ground truth where there is one."""
-    from lapwing.data.collect import collect
+    from lapwing.data import collect
     from lapwing.data.trajectories import MANIFEST, Trajectories
     from lapwing.environments import world_from_description
     from lapwing.solving import operator, solve
@@ -291,7 +291,7 @@ def _written(
     """Write every run and the page that shows them; what they share is computed once."""
     from lapwing.cli.results import Result
     from lapwing.data.trajectories import Trajectories
-    from lapwing.evaluation.score import score
+    from lapwing.evaluation import score
     from lapwing.report.run_folder import audit_record, tabular_baseline, write_run
 
     baseline = tabular_baseline(data, models[0].dim)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lapwing.cli import terminal
-from lapwing.evaluation.score import Score
+from lapwing.evaluation import Score
 from lapwing.report.run_folder import spectrum_rows
 from lapwing.representation import LaplacianRepresentation
 from lapwing.storage.schemas import is_number

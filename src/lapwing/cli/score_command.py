@@ -40,7 +40,7 @@ class ScoreCommand:
         """Print the scores."""
         from lapwing.cli.results import LABELS, score_cells, show_problems
         from lapwing.data.trajectories import Trajectories
-        from lapwing.evaluation.score import counting_score, score
+        from lapwing.evaluation import counting_score, score
         from lapwing.representation import load
 
         model = load(self.model)

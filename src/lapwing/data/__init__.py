@@ -1,1 +1,19 @@
-"""Experience: collect, audit, store and load it."""
+"""Experience: collected from worlds and environments, made from arrays, stored, and examined before learning."""
+
+from lapwing.data.auditing import Audit, audit, distinct_rows
+from lapwing.data.builder import TrajectoryBuilder
+from lapwing.data.collecting import DEFAULT_EPISODE_LENGTH, collect
+from lapwing.data.sources import from_arrays, from_minari
+from lapwing.data.trajectories import Trajectories
+
+__all__ = [
+    "DEFAULT_EPISODE_LENGTH",
+    "Audit",
+    "Trajectories",
+    "TrajectoryBuilder",
+    "audit",
+    "collect",
+    "distinct_rows",
+    "from_arrays",
+    "from_minari",
+]

@@ -1,8 +1,5 @@
 """Building a data set piece by piece, in memory or straight to disk."""
 
-import math
-from collections.abc import Iterator
-from hashlib import blake2b
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -11,66 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.checks import as_path
-from lapwing.data.trajectories import ARRAY_FILES, MANIFEST, Trajectories, check_finite, write_manifest
-from lapwing.errors import LapwingError
+from lapwing.data.trajectories import (
+    ARRAY_FILES,
+    DECIDE_AFTER,
+    MANIFEST,
+    MIN_DECIDABLE,
+    ObservationTable,
+    Trajectories,
+    check_finite,
+    row_blocks,
+    write_manifest,
+)
+from lapwing.errors import DataError
 from lapwing.storage.files import ArrayAppender, write_array
 from lapwing.storage.folders import NewFolder
 
-# A table is worth having if observations come at least this often on average.
-MIN_REPEATS = 2.0
-DECIDE_AFTER = 4096
-MIN_DECIDABLE = 256
-DIGEST_BYTES = 16
-BLOCK_BYTES = 1 << 22
-
-
-class ObservationTable:
-    """Distinct observations in order of first appearance, looked up by their bytes, or a digest where those are many.
-
-    So each is held once. A digest has 128 bits: that two observations ever share one need not be feared.
-    """
-
-    def __init__(self) -> None:
-        """Start empty."""
-        self._ids: dict[bytes, int] = {}
-        self._rows: list[NDArray[Any]] = []
-
-    def __len__(self) -> int:
-        """How many distinct observations there are."""
-        return len(self._rows)
-
-    def lookup(self, rows: NDArray[Any]) -> NDArray[np.int32]:
-        """The number of each row, new ones added."""
-        ids = np.empty(len(rows), dtype=np.int32)
-        for block in row_blocks(rows.shape, rows.itemsize):
-            # Adding zero turns -0.0 into 0.0: equal observations must have equal bytes.
-            equal_by_bytes = np.ascontiguousarray(rows[block] + rows.dtype.type(0))
-            ids[block] = [self._number(row) for row in equal_by_bytes]
-        return ids
-
-    def _number(self, row: NDArray[Any]) -> int:
-        key = row.tobytes()
-        if len(key) > DIGEST_BYTES:
-            key = blake2b(key, digest_size=DIGEST_BYTES).digest()
-        number = self._ids.get(key)
-        if number is None:
-            number = self._ids[key] = len(self._rows)
-            self._rows.append(row.copy())
-        return number
-
-    def observations(self, ids: NDArray[np.int32]) -> NDArray[Any]:
-        """The observations with these numbers."""
-        return np.stack([self._rows[number] for number in ids.tolist()])
-
-    def array(self) -> NDArray[Any]:
-        """The distinct observations as one array."""
-        return np.stack(self._rows)
-
-
-def row_blocks(shape: tuple[int, ...], itemsize: int) -> Iterator[slice]:
-    """Slices of the first axis that hold a few megabytes each, at least one row."""
-    step = max(1, BLOCK_BYTES // max(1, itemsize * math.prod(shape[1:])))
-    return (slice(begin, begin + step) for begin in range(0, shape[0], step))
+NOTHING = "nothing was collected; ask for at least one step"
 
 
 class Column:
@@ -78,25 +31,29 @@ class Column:
 
     def __init__(self, path: Path | None) -> None:
         """Keep blocks in memory, or append to the file at ``path``."""
-        self._path = path
+        self.path = path
         self._blocks: list[NDArray[Any]] = []
         self._appender: ArrayAppender | None = None
 
     def append(self, block: NDArray[Any]) -> None:
         """Add a block of rows."""
-        if self._path is None:
+        if self.path is None:
             self._blocks.append(block)
             return
         if self._appender is None:
-            self._appender = ArrayAppender(self._path, block.dtype, block.shape[1:])
+            self._appender = ArrayAppender(self.path, block.dtype, block.shape[1:])
         self._appender.append(block)
 
-    def finish(self) -> NDArray[Any] | int:
-        """The whole array (in memory), or the checksum of the finished file."""
-        if self._path is None:
-            return np.concatenate(self._blocks)
+    def array(self) -> NDArray[Any]:
+        """The whole array, kept in memory."""
+        if len(self._blocks) > 1:
+            self._blocks = [np.concatenate(self._blocks)]
+        return self._blocks[0]
+
+    def finish(self) -> int:
+        """Close the file; its checksum."""
         if self._appender is None:
-            raise LapwingError("nothing was collected; ask for at least one step")
+            raise DataError(NOTHING)
         self._appender.close()
         return self._appender.checksum
 
@@ -107,12 +64,20 @@ class Column:
 
 
 class TrajectoryBuilder:
-    """Collects whole episodes into :class:`Trajectories`, in memory or in a folder larger than memory.
+    """Collects episodes into :class:`Trajectories`, in memory or in a folder larger than memory.
+
+    In memory, :meth:`finish` may be called now and then while episodes come in: each call gives all data so far.
 
     Args:
         out: folder to write to as the data come in; None keeps them in memory.
         table: the complete table of observations where it is known beforehand; states are then given as ids.
         tabulate: without a known table, whether to look for repeated observations.
+
+    Example:
+        >>> with TrajectoryBuilder() as builder:
+        ...     builder.add(np.zeros((3, 2)), np.array([2]), np.array([False]), np.array([True]))
+        ...     builder.finish({}).num_transitions
+        2
     """
 
     def __init__(self, out: str | Path | None = None, table: NDArray[Any] | None = None, tabulate: bool = True) -> None:
@@ -121,6 +86,8 @@ class TrajectoryBuilder:
         self._new: NewFolder | None = None
         self._known = table
         self._table = ObservationTable() if table is None and tabulate else None
+        self._columns: dict[str, Column] = {}
+        self._keys: tuple[str, ...] = ()
         self._lengths: list[NDArray[np.int64]] = []
         self._ends: list[NDArray[np.bool_]] = []
         self._states = 0
@@ -129,8 +96,6 @@ class TrajectoryBuilder:
         """Make a working folder beside the target, where there is one."""
         if self._out is not None:
             self._new = NewFolder(self._out, MANIFEST, ARRAY_FILES).__enter__()
-        self._ids = Column(self._path("ids"))
-        self._rows = Column(self._path("observations"))
         return self
 
     def __exit__(
@@ -138,82 +103,118 @@ class TrajectoryBuilder:
     ) -> None:
         """Leave nothing half-written behind."""
         if self._new is not None:
-            self._ids.abandon()
-            self._rows.abandon()
+            for column in self._columns.values():
+                column.abandon()
             self._new.__exit__(kind, error, trace)
 
     def add(
         self,
-        states: NDArray[Any],
+        states: Any,
         lengths: NDArray[np.int64],
         terminated: NDArray[np.bool_],
         truncated: NDArray[np.bool_],
+        **transitions: Any,
     ) -> None:
-        """Add whole episodes: their states end to end (ids if the table is known), transitions in each, and endings."""
-        self.add_states(states)
+        """Add whole episodes.
+
+        Args:
+            states: (states, ...) their observations end to end, by key where there are several; ids if the table is
+                known.
+            lengths: (episodes,) transitions in each.
+            terminated: (episodes,) whether the environment ended it.
+            truncated: (episodes,) whether it was cut off.
+            transitions: ``actions``, ``rewards`` and ``next_observations``, one row per transition; the same ones in
+                every call.
+        """
+        self.add_states(states, **transitions)
         self.close_episodes(lengths, terminated, truncated)
 
-    def close_episodes(
-        self, lengths: NDArray[np.int64], terminated: NDArray[np.bool_], truncated: NDArray[np.bool_]
-    ) -> None:
-        """Say where the states added so far belong: transitions in each episode, and how it ended."""
-        self._lengths.append(np.asarray(lengths, dtype=np.int64))
-        self._ends.append(np.stack([terminated, truncated]).astype(bool))
-
-    def add_states(self, states: NDArray[Any]) -> None:
+    def add_states(self, states: Any, **transitions: Any) -> None:
         """Add states in order of time, of an episode that may go on; :meth:`close_episodes` must follow."""
+        if isinstance(states, dict):
+            self._keys, self._table = tuple(states), None
+            for number, rows in enumerate(states.values()):
+                check_finite(rows, first=self._states)
+                self._column(f"observations.{number}").append(rows)
+            self._states += len(rows)
+        else:
+            self._add_rows(states)
+        for name, part in transitions.items():
+            if isinstance(part, dict):
+                for number, rows in enumerate(part.values()):
+                    self._column(f"{name}.{number}").append(rows)
+            elif part is not None:
+                self._column(name).append(part)
+
+    def _add_rows(self, states: NDArray[Any]) -> None:
         if self._known is None:
             check_finite(states, first=self._states)
         self._states += len(states)
         if self._known is not None:
-            self._ids.append(np.asarray(states, dtype=np.int32))
+            self._column("ids").append(np.asarray(states, dtype=np.int32))
         elif self._table is not None:
-            self._ids.append(self._table.lookup(states))
-            if self._states >= DECIDE_AFTER and self._states < MIN_REPEATS * len(self._table):
+            self._column("ids").append(self._table.lookup(states))
+            if self._table.hardly_repeats(self._states, DECIDE_AFTER):
                 self._give_up_table()
         else:
-            self._rows.append(states)
+            self._column("observations").append(states)
+
+    def close_episodes(
+        self, lengths: NDArray[np.int64], terminated: NDArray[np.bool_], truncated: NDArray[np.bool_]
+    ) -> None:
+        """Give the boundaries of the states added so far: transitions in each episode, and how it ended."""
+        self._lengths.append(np.asarray(lengths, dtype=np.int64))
+        self._ends.append(np.stack([terminated, truncated]).astype(bool))
 
     def finish(self, metadata: dict[str, Any]) -> Trajectories:
-        """The data set; on disk it takes its final place only now, and comes back memory-mapped."""
+        """The data set; on disk it takes its final place only now, and comes back memory-mapped.
+
+        Args:
+            metadata: where the data came from, as JSON types.
+
+        Returns:
+            All episodes added so far.
+        """
         if not self._lengths:
-            raise LapwingError("nothing was collected; ask for at least one step")
-        if self._table is not None and MIN_DECIDABLE <= self._states < MIN_REPEATS * len(self._table):
+            raise DataError(NOTHING)
+        if self._table is not None and self._table.hardly_repeats(self._states, MIN_DECIDABLE):
             self._give_up_table()
         lengths = np.concatenate(self._lengths)
         ends = np.concatenate(self._ends, axis=1)
-        small = {"offsets": np.concatenate([[0], np.cumsum(lengths + 1)]).astype(np.int64)}
+        small: dict[str, Any] = {"offsets": np.concatenate([[0], np.cumsum(lengths + 1)]).astype(np.int64)}
         small |= {"terminated": ends[0], "truncated": ends[1]}
-        tabulated = self._known is not None or self._table is not None
-        if tabulated:
-            small["observations"] = self._known if self._known is not None else self._table.array()  # type: ignore[union-attr]
-        large = "ids" if tabulated else "observations"
-        column = self._ids if tabulated else self._rows
-        if self._new is None:
-            return Trajectories(**small, **{large: column.finish()}, metadata=metadata)  # type: ignore[arg-type]
-        return self._finish_on_disk(self._new, small, {large: column.finish()}, metadata)
-
-    def _finish_on_disk(
-        self, new: NewFolder, small: dict[str, Any], checksums: dict[str, Any], metadata: dict[str, Any]
-    ) -> Trajectories:
-        for name, array in small.items():
-            checksums[name] = write_array(new.content / f"{name}.npy", array)
-        write_manifest(new.content, checksums, metadata)
-        new.put_in_place()
-        return Trajectories.load(new.path, mmap=True)
+        if self._known is not None:
+            small["observations"] = self._known
+        elif self._table is not None:
+            small["observations"] = self._table.array()
+        if self._new is not None:
+            checksums = {name: column.finish() for name, column in self._columns.items()}
+            checksums |= {name: write_array(self._new.content / f"{name}.npy", array) for name, array in small.items()}
+            write_manifest(self._new.content, checksums, metadata, self._keys)
+            self._new.put_in_place()
+            return Trajectories.load(self._new.path, mmap=True)
+        for name, column in self._columns.items():
+            stem, _, number = name.partition(".")
+            if number:
+                small.setdefault(stem, {})[self._keys[int(number)]] = column.array()
+            else:
+                small[name] = column.array()
+        return Trajectories(**small, metadata=metadata)
 
     def _give_up_table(self) -> None:
         """Observations hardly repeat: write them out as rows, and drop the table."""
         assert self._table is not None
-        ids = self._ids.finish()
-        path = self._path("ids")
-        numbers: NDArray[np.int32] = np.load(path, mmap_mode="r") if path is not None else np.asarray(ids)
-        table, self._table, self._ids = self._table, None, Column(None)
+        table, self._table, ids = self._table, None, self._columns.pop("ids")
+        if ids.path is not None:
+            ids.finish()
+        numbers: NDArray[np.int32] = ids.array() if ids.path is None else np.load(ids.path, mmap_mode="r")
         row = table.observations(np.zeros(1, dtype=np.int32))
         for block in row_blocks((len(numbers), *row.shape[1:]), row.itemsize):
-            self._rows.append(table.observations(numbers[block]))
-        if path is not None:
-            path.unlink()
+            self._column("observations").append(table.observations(numbers[block]))
+        if ids.path is not None:
+            ids.path.unlink()
 
-    def _path(self, name: str) -> Path | None:
-        return None if self._new is None else self._new.content / f"{name}.npy"
+    def _column(self, name: str) -> Column:
+        if name not in self._columns:
+            self._columns[name] = Column(None if self._new is None else self._new.content / f"{name}.npy")
+        return self._columns[name]

@@ -1,6 +1,6 @@
 """Experience that already exists: plain arrays, and local Minari data sets."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,76 +10,111 @@ from numpy.typing import ArrayLike, NDArray
 from lapwing.checks import as_reals, shown
 from lapwing.data.builder import TrajectoryBuilder
 from lapwing.data.trajectories import Trajectories
-from lapwing.errors import LapwingError
+from lapwing.errors import ArgumentError, DataError, LapwingError, MissingExtraError
 from lapwing.storage.reading import MAX_ITEM_BYTES, NUMBER_KINDS
 
 
 def from_arrays(
-    observations: ArrayLike | Sequence[ArrayLike],
+    observations: "ArrayLike | Sequence[ArrayLike] | Mapping[str, ArrayLike]",
     *,
-    lengths: ArrayLike | None = None,
-    episode_ids: ArrayLike | None = None,
-    terminated: ArrayLike | None = None,
-    truncated: ArrayLike | None = None,
-    next_observations: ArrayLike | None = None,
+    lengths: "ArrayLike | None" = None,
+    episode_ids: "ArrayLike | None" = None,
+    terminated: "ArrayLike | None" = None,
+    truncated: "ArrayLike | None" = None,
+    actions: "ArrayLike | None" = None,
+    rewards: "ArrayLike | None" = None,
+    next_observations: "ArrayLike | None" = None,
     out: str | Path | None = None,
 ) -> Trajectories:
-    """Experience from arrays, in any of the usual shapes; where each episode ends must be said.
+    """Experience from arrays, in any of the usual shapes; the ends of episodes must be given.
 
     Args:
-        observations: a list with one array (states, ...) per episode, or one array of all rows in order of time.
+        observations: a list with one array (states, ...) per episode, or one array of all rows in order of time;
+            or a dictionary of either, for observations of several keys.
         lengths: rows in each episode.
         episode_ids: (rows,) a label that changes where a new episode begins.
         terminated: (rows,) true at the last row of an episode that the environment ended; with a list of
             episodes, one per episode.
         truncated: the same for episodes that were cut off from outside.
-        next_observations: (rows, ...) if each row is a transition; the last one then completes its episode.
+        actions: (rows, ...) the action made in each row, or a list with one array per episode; that of an episode's
+            last row may be left out, and is not used unless ``next_observations`` of shape (rows, ...) are given.
+        rewards: (rows,) the reward of the same transition, in the same form.
+        next_observations: (rows, ...) if each row is a transition; the last one then completes its episode. With one
+            axis more, (rows, k, ...) or a list of (states or transitions, k, ...): k further next observations of
+            each transition, drawn independently.
         out: folder to write to, for data larger than memory.
 
+    Returns:
+        The experience.
+
     Example:
-        >>> data = from_arrays([[[0.0], [1.0], [2.0]], [[5.0], [6.0]]])
-        >>> data.num_episodes, data.num_transitions
-        (2, 3)
+        >>> data = from_arrays([[[0.0], [1.0], [2.0]], [[5.0], [6.0]]], rewards=[[0.0, 1.0], [0.5]])
+        >>> data.num_episodes, data.num_transitions, data.rewards
+        (2, 3, array([0. , 1. , 0.5]))
     """
-    if (
-        isinstance(observations, (list, tuple))
-        and lengths is None
-        and episode_ids is None
-        and next_observations is None
-    ):
-        return _from_episodes(observations, terminated, truncated, out)
-    rows = _as_rows(observations)
-    ends = _episode_ends(len(rows), lengths, episode_ids, terminated, truncated)
-    pieces = np.split(rows, ends[:-1])
-    if next_observations is not None:
-        following = _as_rows(next_observations)
-        if following.shape != rows.shape:
-            raise LapwingError(
-                f"next_observations must have the shape of observations {rows.shape}, got {following.shape}"
-            )
-        _check_continuity(rows, following, ends)
-        pieces = [np.concatenate([piece, following[end - 1 : end]]) for piece, end in zip(pieces, ends, strict=True)]
-    flags = [None if given is None else _flags_at(ends, given) for given in (terminated, truncated)]
-    return _from_episodes(pieces, flags[0], flags[1], out)
+    by_key = _by_key(observations, "observations")
+    following = None if next_observations is None else _by_key(next_observations, "next_observations")
+    if following is not None and following.keys() != by_key.keys():
+        raise ArgumentError("next_observations must have the keys of observations")
+    is_list = all(isinstance(rows, (list, tuple)) for rows in by_key.values())
+    given_ends = lengths is not None or episode_ids is not None
+    if is_list and not given_ends and not (following is not None and _is_one_array(next_observations, by_key)):
+        episodes = {key: [_as_rows(episode) for episode in rows] for key, rows in by_key.items()}
+        flags = [terminated, truncated]
+    else:
+        rows = {key: _as_rows(array) for key, array in by_key.items()}
+        count = len(next(iter(rows.values())))
+        ends = _episode_ends(count, lengths, episode_ids, terminated, truncated)
+        episodes = {key: np.split(array, ends[:-1]) for key, array in rows.items()}
+        flags = [None if given is None else _flags_at(ends, given) for given in (terminated, truncated)]
+        if following is not None:
+            after = {key: _as_rows(array) for key, array in following.items()}
+            if all(after[key].ndim == array.ndim for key, array in rows.items()):
+                # Each row is a transition: the last next observation completes its episode.
+                for key, array in rows.items():
+                    _check_continuity(array, after[key], ends)
+                    pieces = zip(episodes[key], ends, strict=True)
+                    episodes[key] = [np.concatenate([piece, after[key][end - 1 : end]]) for piece, end in pieces]
+                following = None
+            else:
+                following = {key: np.split(array, ends[:-1]) for key, array in after.items()}
+        actions, rewards = (_split(part, ends, name) for name, part in (("actions", actions), ("rewards", rewards)))
+    extras = {"actions": actions, "rewards": rewards}
+    return _from_episodes(episodes, flags[0], flags[1], extras, following, out)
 
 
 def from_minari(dataset: Any, *, out: str | Path | None = None) -> Trajectories:
-    """Experience from a local Minari data set, by its name or as an object; needs the ``minari`` extra."""
+    """Experience from a local Minari data set; needs the ``minari`` extra.
+
+    Args:
+        dataset: its name, or the data set as an object.
+        out: folder to write to, for data larger than memory.
+
+    Returns:
+        Observations (by key where they are dictionaries), actions and rewards.
+    """
     name = dataset if isinstance(dataset, str) else str(getattr(getattr(dataset, "spec", None), "dataset_id", "minari"))
     if isinstance(dataset, str):
         dataset = _load_minari(dataset)
     with TrajectoryBuilder(out) as builder:
         for episode in _episodes(dataset, name):
-            observations = episode.observations
-            if isinstance(observations, (dict, tuple)):
-                raise LapwingError(
-                    f"{name}: observations are a {type(observations).__name__}, not arrays; flatten them"
-                )
-            rows = _as_rows(observations)
-            if len(rows) < 2:
+            given = episode.observations
+            if isinstance(given, tuple) or (
+                isinstance(given, dict) and any(isinstance(v, dict) for v in given.values())
+            ):
+                raise DataError(f"{name}: observations are nested or a tuple, not arrays; flatten them")
+            rows = {key: _as_rows(part) for key, part in _by_key(given, name).items()}
+            length = len(next(iter(rows.values()))) - 1
+            if length < 1:
                 continue
             ends = [np.array([bool(np.asarray(flags)[-1])]) for flags in (episode.terminations, episode.truncations)]
-            builder.add(rows, np.array([len(rows) - 1]), ends[0], ends[1])
+            extras = {}
+            for label in ("actions", "rewards"):
+                part = getattr(episode, label, None)
+                # Actions that are not arrays are left out.
+                if part is not None and not isinstance(part, (dict, tuple)):
+                    extras[label] = _as_numbers(part, label)[:length]
+            builder.add(rows.get("", rows), np.array([length]), ends[0], ends[1], **extras)
         return builder.finish({"world": {"kind": "minari", "name": name}})
 
 
@@ -90,46 +125,104 @@ def _episodes(dataset: Any, name: str) -> Iterator[Any]:
     except Exception as error:  # as above
         if isinstance(error, LapwingError):
             raise
-        raise LapwingError(f"the Minari data set {name!r} is damaged ({error}); download it again") from error
+        raise DataError(f"the Minari data set {name!r} is damaged ({error}); download it again") from error
 
 
 def _load_minari(name: str) -> Any:
     try:
         import minari
     except ImportError as error:
-        raise LapwingError("reading Minari data sets needs an extra: pip install 'lapwing[minari]'") from error
+        raise MissingExtraError("reading Minari data sets needs an extra: pip install 'lapwing[minari]'") from error
     try:
         return minari.load_dataset(name, download=False)
     except Exception as error:  # a damaged file fails in the libraries' depths in too many ways to list
-        raise LapwingError(
+        raise DataError(
             f"no local Minari data set {name!r} can be read ({error}); `minari list local` shows those there are"
         ) from error
 
 
 def _from_episodes(
-    episodes: Sequence[ArrayLike], terminated: ArrayLike | None, truncated: ArrayLike | None, out: str | Path | None
+    episodes: dict[str, list[NDArray[Any]]],
+    terminated: Any,
+    truncated: Any,
+    extras: dict[str, Any],
+    following: dict[str, Any] | None,
+    out: str | Path | None,
 ) -> Trajectories:
-    count = len(episodes)
+    counts = {len(pieces) for pieces in episodes.values()}
+    count = counts.pop()
+    if counts:
+        raise DataError("the keys of observations have different numbers of episodes")
     if count == 0:
-        raise LapwingError("the data set is empty: it has no episode; give at least one with two states")
-    arrays = [_as_rows(episode) for episode in episodes]
-    # One type for all, else equal observations of different types would count as different ones.
-    common = np.result_type(*{array.dtype for array in arrays})
-    arrays = [array.astype(common, copy=False) for array in arrays]
-    shapes = {array.shape[1:] for array in arrays}
-    if len(shapes) > 1:
-        raise LapwingError(f"episodes have observations of different shapes: {sorted(shapes)}")
+        raise DataError("the data set is empty: it has no episode; give at least one with two states")
+    episodes = {key: _of_one_type(pieces) for key, pieces in episodes.items()}
+    sizes = [[len(piece) for piece in pieces] for pieces in episodes.values()]
+    if any(size != sizes[0] for size in sizes):
+        raise DataError("the keys of observations have episodes of different lengths")
     ended = np.zeros(count, dtype=bool) if terminated is None else _flags(terminated, count, "episode")
     cut = ~ended if truncated is None else _flags(truncated, count, "episode")
-    # An episode of one state holds no transition; it says nothing and is left out.
-    kept = [number for number, array in enumerate(arrays) if len(array) > 1]
+    # An episode of one state has no transition and is left out.
+    kept = [number for number, size in enumerate(sizes[0]) if size > 1]
     if not kept:
-        raise LapwingError("the data set is empty: no episode has two states; check where episodes end")
+        raise DataError("the data set is empty: no episode has two states; check where episodes end")
+    columns = {name: _per_transition(name, part, sizes[0]) for name, part in extras.items() if part is not None}
+    if following is not None:
+        further = {key: _per_transition("next_observations", part, sizes[0]) for key, part in following.items()}
     with TrajectoryBuilder(out) as builder:
         for number in kept:
+            rows = {key: pieces[number] for key, pieces in episodes.items()}
+            transitions: dict[str, Any] = {name: pieces[number] for name, pieces in columns.items()}
+            if following is not None:
+                after = {key: pieces[number] for key, pieces in further.items()}
+                transitions["next_observations"] = after.get("", after)
             flags = np.array([[ended[number]], [cut[number]]])
-            builder.add(arrays[number], np.array([len(arrays[number]) - 1]), flags[0], flags[1])
+            builder.add(rows.get("", rows), np.array([sizes[0][number] - 1]), flags[0], flags[1], **transitions)
         return builder.finish({"world": {"kind": "arrays", "name": "arrays"}})
+
+
+def _by_key(given: Any, what: str) -> dict[str, Any]:
+    """Parts by key; the key of what has none is empty."""
+    if not isinstance(given, Mapping):
+        return {"": given}
+    if not given or not all(isinstance(key, str) and key for key in given):
+        raise ArgumentError(f"the keys of {what} must be names, got {shown(list(given))}")
+    return dict(given) if len(given) > 1 else {"": next(iter(given.values()))}
+
+
+def _is_one_array(next_observations: Any, by_key: dict[str, Any]) -> bool:
+    """Whether rows given as plain lists are transitions, and not episodes with further next observations."""
+    one = next(iter(_by_key(next_observations, "next_observations").values()))
+    return not isinstance(one, (list, tuple)) or np.ndim(one[0]) <= np.ndim(next(iter(by_key.values()))[0])
+
+
+def _of_one_type(pieces: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    """All of one type, else equal observations of different types would count as different ones."""
+    common = np.result_type(*{piece.dtype for piece in pieces})
+    shapes = {piece.shape[1:] for piece in pieces}
+    if len(shapes) > 1:
+        raise DataError(f"episodes have observations of different shapes: {sorted(shapes)}")
+    return [piece.astype(common, copy=False) for piece in pieces]
+
+
+def _split(part: Any, ends: NDArray[np.int64], name: str) -> list[NDArray[Any]] | None:
+    if part is None:
+        return None
+    array = _as_numbers(part, name)
+    if len(array) != ends[-1]:
+        raise DataError(f"{name} must have one row per row of observations ({ends[-1]}), got {len(array)}")
+    return np.split(array, ends[:-1])
+
+
+def _per_transition(name: str, part: Any, sizes: list[int]) -> list[NDArray[Any]]:
+    """One array per episode, without the unused last row where there is one."""
+    if not isinstance(part, (list, tuple)) or len(part) != len(sizes):
+        raise DataError(f"{name} must be a list with one array per episode ({len(sizes)})")
+    pieces = [_as_numbers(piece, name) if size > 1 else np.empty(0) for piece, size in zip(part, sizes, strict=True)]
+    for number, (piece, size) in enumerate(zip(pieces, sizes, strict=True)):
+        if size > 1 and len(piece) not in (size - 1, size):
+            raise DataError(f"{name} of episode {number} has {len(piece)} rows; its transitions are {size - 1}")
+    common = np.result_type(*{piece.dtype for piece, size in zip(pieces, sizes, strict=True) if size > 1})
+    return [piece[: size - 1].astype(common, copy=False) for piece, size in zip(pieces, sizes, strict=True)]
 
 
 def _episode_ends(
@@ -141,13 +234,11 @@ def _episode_ends(
 ) -> NDArray[np.int64]:
     """One past the last row of each episode."""
     if lengths is not None and episode_ids is not None:
-        raise LapwingError("give lengths or episode_ids, not both")
+        raise DataError("give lengths or episode_ids, not both")
     if lengths is not None:
         ends = np.cumsum(_checked_lengths(lengths))
         if (np.diff(ends, prepend=0) < 1).any() or len(ends) == 0 or ends[-1] != rows:
-            raise LapwingError(
-                f"lengths must be positive and add up to the {rows} rows, they add up to {ends[-1:].sum()}"
-            )
+            raise DataError(f"lengths must be positive and add up to the {rows} rows, they add up to {ends[-1:].sum()}")
         return ends
     if episode_ids is not None:
         try:
@@ -155,11 +246,11 @@ def _episode_ends(
         except ValueError:
             labels = np.empty((0, 0))
         if labels.shape != (rows,):
-            raise LapwingError(f"episode_ids must be one label per row ({rows}), got shape {labels.shape}")
+            raise DataError(f"episode_ids must be one label per row ({rows}), got shape {labels.shape}")
         return np.append(np.flatnonzero(labels[1:] != labels[:-1]) + 1, rows)
     if terminated is None and truncated is None:
-        raise LapwingError(
-            "one array does not say where episodes end; give lengths, episode_ids, or terminated/truncated "
+        raise ArgumentError(
+            "one array does not show where episodes end; give lengths, episode_ids, or terminated/truncated "
             "(for a single episode: lengths=[number of rows])"
         )
     flags = np.zeros(rows, dtype=bool)
@@ -173,12 +264,14 @@ def _episode_ends(
 def _checked_lengths(lengths: ArrayLike) -> NDArray[np.int64]:
     numbers = as_reals(lengths)
     if numbers is None or numbers.ndim != 1 or not (np.abs(numbers) < 2**53).all() or (numbers % 1 != 0).any():
-        raise LapwingError(f"lengths must be a list of whole numbers, rows in each episode; got {shown(lengths)}")
+        raise DataError(f"lengths must be a list of whole numbers, rows in each episode; got {shown(lengths)}")
     return numbers.astype(np.int64)
 
 
 def _check_continuity(rows: NDArray[Any], following: NDArray[Any], ends: NDArray[np.int64]) -> None:
     """Each next observation must be the next row, except at the end of an episode: else a boundary is missing."""
+    if following.shape != rows.shape:
+        raise DataError(f"next_observations must have the shape of observations {rows.shape}, got {following.shape}")
     given, wanted = following[:-1], rows[1:]
     # NaN is left to the check that names it.
     equal = (given == wanted) | ((given != given) & (wanted != wanted))
@@ -186,25 +279,30 @@ def _check_continuity(rows: NDArray[Any], following: NDArray[Any], ends: NDArray
     same[ends[:-1] - 1] = True
     if not same.all():
         row = int(np.argmin(same))
-        raise LapwingError(
+        raise DataError(
             f"next_observations of row {row} is not row {row + 1} ({int((~same).sum())} such place(s)): "
             "an episode ends there, so mark it in terminated or truncated"
         )
 
 
 def _as_rows(observations: Any) -> NDArray[Any]:
-    try:
-        rows = np.asarray(observations)
-    except (ValueError, OverflowError) as error:
-        raise LapwingError(f"observations do not form an array ({error}); give one array per episode") from error
-    if rows.dtype.kind not in NUMBER_KINDS or rows.dtype.itemsize > MAX_ITEM_BYTES:
-        raise LapwingError(f"observations must be numbers, got {rows.dtype}")
-    if not rows.dtype.isnative:
-        rows = rows.astype(rows.dtype.newbyteorder("="))
-    if rows.ndim == 0 or rows.size == 0:
-        raise LapwingError("the data set is empty: it has no observation")
+    rows = _as_numbers(observations, "observations")
+    if rows.size == 0:
+        raise DataError("the data set is empty: it has no observation")
     rows = rows.astype(np.uint8) if rows.dtype == np.bool_ else rows
     return rows[:, None] if rows.ndim == 1 else rows
+
+
+def _as_numbers(given: Any, name: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(given)
+    except (ValueError, OverflowError) as error:
+        raise DataError(f"{name} do not form an array ({error}); give one array per episode") from error
+    if array.dtype.kind not in NUMBER_KINDS or array.dtype.itemsize > MAX_ITEM_BYTES:
+        raise DataError(f"{name} must be numbers, got {array.dtype}")
+    if array.ndim == 0:
+        raise DataError(f"the data set is empty: {name} are a single number")
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _flags_at(ends: NDArray[np.int64], given: ArrayLike) -> NDArray[np.bool_]:
@@ -213,7 +311,7 @@ def _flags_at(ends: NDArray[np.int64], given: ArrayLike) -> NDArray[np.bool_]:
     inside = flags.copy()
     inside[ends - 1] = False
     if inside.any():
-        raise LapwingError(
+        raise DataError(
             f"row {int(np.argmax(inside))} ends an episode by terminated or truncated, "
             "but lengths or episode_ids go on; make them agree"
         )
@@ -223,8 +321,8 @@ def _flags_at(ends: NDArray[np.int64], given: ArrayLike) -> NDArray[np.bool_]:
 def _flags(given: ArrayLike, count: int, per: str) -> NDArray[np.bool_]:
     numbers = as_reals(given)
     if numbers is None or not np.isfinite(numbers).all():
-        raise LapwingError(f"terminated and truncated are true or false at each {per}, got {shown(given)}")
+        raise DataError(f"terminated and truncated are true or false at each {per}, got {shown(given)}")
     flags = numbers != 0
     if flags.shape != (count,):
-        raise LapwingError(f"terminated and truncated need one value per {per} ({count}), got shape {flags.shape}")
+        raise DataError(f"terminated and truncated need one value per {per} ({count}), got shape {flags.shape}")
     return flags

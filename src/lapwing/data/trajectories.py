@@ -1,8 +1,10 @@
-"""One container for all experience: episodes with true boundaries, repeated observations stored once."""
+"""One container for all experience: episodes of named arrays, with repeated observations stored once."""
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -11,33 +13,54 @@ from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
 from lapwing.checks import as_path, as_whole, shown
-from lapwing.errors import LapwingError
+from lapwing.errors import ArgumentError, DamagedFileError, DataError, LapwingError, UnknownNameError, did_you_mean
 from lapwing.storage.files import write_array, write_json
 from lapwing.storage.folders import replaced_directory
-from lapwing.storage.reading import read_array, read_manifest
-from lapwing.storage.records import Record
+from lapwing.storage.reading import convert, read_array, read_manifest
+from lapwing.storage.schemas import TrajectoriesManifest
 
 FORMAT = "lapwing-trajectories"
-VERSION = 1
+VERSION = 2
 MANIFEST = "trajectories.json"
 MODEL_MANIFEST = "model.json"
-ARRAYS = ("observations", "offsets", "terminated", "truncated", "ids")
-ARRAY_FILES = tuple(f"{name}.npy" for name in ARRAYS)
+MAX_KEYS = 64
+# One array each, or one per key where observations have several.
+KEYED = ("observations", "next_observations")
+REQUIRED = ("observations", "offsets", "terminated", "truncated")
+OPTIONAL = ("ids", "actions", "rewards", "next_observations")
+ARRAYS = REQUIRED + OPTIONAL
+ARRAY_FILES = (
+    *(f"{name}.npy" for name in ARRAYS),
+    *(f"{name}.{number}.npy" for name in KEYED for number in range(MAX_KEYS)),
+)
 CHUNK_ROWS = 1 << 21
+BLOCK_BYTES = 1 << 22
+DIGEST_BYTES = 16
+
+# A table is worth having if observations come at least this often on average.
+MIN_REPEATS = 2.0
+DECIDE_AFTER = 4096
+MIN_DECIDABLE = 256
 
 
 @dataclass(frozen=True, eq=False)
 class Trajectories:
-    """Episodes of observations, laid end to end.
+    """Episodes laid end to end.
 
     Episode ``e`` is the states ``offsets[e]`` to ``offsets[e + 1] - 1``; a transition never crosses that boundary.
+    Only observations and boundaries are required. ``docs/data.md`` describes the files.
 
     Args:
-        observations: with ``ids`` the table of distinct observations, else one row per state in order of time.
+        observations: with ``ids`` the table of distinct observations, else one row per state in order of time; a
+            dictionary of such arrays where observations have several keys (see :meth:`select`).
         offsets: (episodes + 1,) where each episode begins, and the end of the last.
         terminated: (episodes,) whether the environment itself ended the episode.
         truncated: (episodes,) whether it was cut off from outside (time limit, end of collection).
         ids: (states,) row of the table for each state, or None where observations hardly repeat.
+        actions: (transitions, ...) the action of each transition; see :meth:`transition_rows`.
+        rewards: (transitions,) the reward of each transition.
+        next_observations: (transitions, k, ...) k further next observations of each transition, drawn independently
+            from the same state and action, as a simulator that can be reset gives; by key where there are several.
         metadata: where the data came from, as JSON types.
     """
 
@@ -47,18 +70,29 @@ class Trajectories:
     truncated: NDArray[np.bool_]
     ids: NDArray[np.int32] | None = None
     metadata: dict[str, Any] = field(default_factory=dict)
+    actions: NDArray[Any] | None = None
+    rewards: NDArray[Any] | None = None
+    next_observations: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         """Refuse data that is empty, inconsistent or not finite."""
         for name in ARRAYS:
             part = getattr(self, name)
-            if not isinstance(part, np.ndarray) and not (name == "ids" and part is None):
-                raise LapwingError(f"{name} must be a NumPy array, got {type(part).__name__}; see lw.from_arrays")
-            if part is not None and not part.dtype.isnative:
-                object.__setattr__(self, name, part.astype(part.dtype.newbyteorder("=")))
-        _check_numeric(self.observations)
+            if isinstance(part, dict) and name in KEYED:
+                part = {key: _native(f"{name}[{key!r}]", array) for key, array in part.items()}
+                # One key is as good as none.
+                part = next(iter(part.values())) if len(part) == 1 else part
+            elif part is not None or name in REQUIRED:
+                part = _native(name, part)
+            object.__setattr__(self, name, part)
         _check_boundaries(self)
-        check_finite(self.observations)
+        _check_observations(self)
+        _check_transitions(self)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Names of the observations' keys; none where each observation is one array."""
+        return tuple(self.observations) if isinstance(self.observations, dict) else ()
 
     @property
     def num_episodes(self) -> int:
@@ -83,6 +117,7 @@ class Trajectories:
     @property
     def observation_shape(self) -> tuple[int, ...]:
         """Shape of one observation."""
+        self.require_one_key()
         return tuple(self.observations.shape[1:])
 
     @property
@@ -90,22 +125,99 @@ class Trajectories:
         """Whether observations are a table of distinct ones that states refer to."""
         return self.ids is not None
 
+    def require_one_key(self) -> None:
+        """Refuse observations of several keys, with an error that says how to choose one."""
+        if self.keys:
+            raise DataError(
+                f"observations have several keys ({', '.join(self.keys)}); choose one: data.select({self.keys[0]!r})"
+            )
+
+    def select(self, key: str) -> "Trajectories":
+        """The same experience with the observations of one key.
+
+        Args:
+            key: one of :attr:`keys`.
+
+        Returns:
+            Data of one key, tabulated if its observations repeat; actions and rewards are kept.
+        """
+        if key not in self.keys:
+            raise UnknownNameError(f"no key {shown(key)} in these observations; {did_you_mean(str(key), self.keys)}")
+        rows, ids = self.observations[key], self.ids
+        found = None if ids is not None else _tabulated(rows)
+        rows, ids = (rows, ids) if found is None else found
+        further = None if self.next_observations is None else self.next_observations[key]
+        metadata = {**self.metadata, "key": key}
+        return replace(self, observations=rows, ids=ids, next_observations=further, metadata=metadata)
+
+    def append(self, other: "Trajectories") -> "Trajectories":
+        """The episodes of both, these first; neither is changed.
+
+        Args:
+            other: experience with the same keys, shapes and optional arrays. To add many small pieces, use a
+                :class:`~lapwing.data.TrajectoryBuilder`, which copies nothing twice.
+
+        Returns:
+            New data, with the metadata of these; tabulated if both are.
+        """
+        for name in ("actions", "rewards", "next_observations"):
+            if (getattr(self, name) is None) != (getattr(other, name) is None):
+                raise DataError(f"one of the two data sets has {name} and the other has not")
+        if self.keys != other.keys:
+            raise DataError(f"the two data sets have different keys: {self.keys} and {other.keys}")
+        if self.has_table and other.has_table and not self.keys:
+            observations, ids = _joined_tables(self, other)
+        else:
+            observations, ids = _joined(_in_time(self), _in_time(other)), None
+        return Trajectories(
+            observations=observations,
+            offsets=np.concatenate([self.offsets, other.offsets[1:] + self.num_states]),
+            terminated=np.concatenate([self.terminated, other.terminated]),
+            truncated=np.concatenate([self.truncated, other.truncated]),
+            ids=ids,
+            actions=_joined(self.actions, other.actions),
+            rewards=_joined(self.rewards, other.rewards),
+            next_observations=_joined(self.next_observations, other.next_observations),
+            metadata=self.metadata,
+        )
+
     def rows(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The row of ``observations`` for each state position."""
+        """(n,) the row of ``observations`` for each of (n,) state positions."""
         return positions if self.ids is None else self.ids[positions].astype(np.int64)
 
+    def transition_rows(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where the transition that leaves each state is found in ``actions``, ``rewards`` and ``next_observations``.
+
+        Args:
+            positions: (n,) positions of states that are not the last of their episode.
+
+        Returns:
+            (n,) rows: the position less the number of episodes before it.
+        """
+        return positions - (np.searchsorted(self.offsets, positions, side="right") - 1)
+
     def episode(self, number: int) -> NDArray[Any]:
-        """The observations of one episode, in order of time."""
+        """(length + 1, ...) the observations of one episode in order of time; by key where there are several."""
         whole = as_whole(number)
         if whole is None or not 0 <= whole < self.num_episodes:
-            raise LapwingError(f"episodes are numbered 0 to {self.num_episodes - 1}, got {shown(number)}")
-        positions = np.arange(self.offsets[whole], self.offsets[whole + 1])
-        return np.asarray(self.observations[self.rows(positions)])
+            raise ArgumentError(f"episodes are numbered 0 to {self.num_episodes - 1}, got {shown(number)}")
+        rows = self.rows(np.arange(self.offsets[whole], self.offsets[whole + 1]))
+        if isinstance(self.observations, dict):
+            return {key: np.asarray(array[rows]) for key, array in self.observations.items()}  # type: ignore[return-value]
+        return np.asarray(self.observations[rows])
 
-    def pair_positions(self, gap: int = 1, chunk: int = CHUNK_ROWS) -> Iterator[NDArray[np.int64]]:
-        """Positions of all states that have a state ``gap`` steps later in their own episode, in chunks."""
-        if not isinstance(gap, (int, np.integer)) or not 0 <= gap < 1 << 62:
-            raise LapwingError(f"a gap between states is a whole number of at least 0, got {shown(gap)}")
+    def pair_positions(self, lag: int = 1, chunk: int = CHUNK_ROWS) -> Iterator[NDArray[np.int64]]:
+        """Positions of all states that have a state ``lag`` steps later in their own episode, in chunks.
+
+        Args:
+            lag: how many steps later.
+            chunk: how many states are looked at at once.
+
+        Returns:
+            Iterator over (n,) arrays of positions, in order.
+        """
+        if not isinstance(lag, (int, np.integer)) or not 0 <= lag < 1 << 62:
+            raise ArgumentError(f"a lag between states is a whole number of at least 0, got {shown(lag)}")
         first = 0
         while first < self.num_episodes:
             last = int(np.searchsorted(self.offsets, self.offsets[first] + chunk, side="right")) - 1
@@ -115,112 +227,185 @@ class Trajectories:
             for begin in range(int(bounds[0]), int(bounds[-1]), chunk):
                 end = min(begin + chunk, int(bounds[-1]))
                 positions, inside = np.arange(begin, end), np.minimum(np.maximum(bounds, begin), end)
-                yield positions[positions + gap < np.repeat(bounds[1:], np.diff(inside))]
+                yield positions[positions + lag < np.repeat(bounds[1:], np.diff(inside))]
             first = last
 
-    def counts(self, gap: int = 1) -> csr_array:
-        """(table, table) how often each observation was followed by each other one ``gap`` steps later."""
-        if self.ids is None:
-            raise LapwingError("counting needs observations that repeat; these hardly do, so there is no table of them")
-        size = len(self.observations)
+    def counts(self, lag: int = 1) -> csr_array:
+        """How often each observation was followed by each other one ``lag`` steps later.
+
+        Args:
+            lag: how many steps later. The counts of lag 1 are made once and kept.
+
+        Returns:
+            (table, table) sparse counts; do not change them.
+        """
+        return self._one_step_counts if lag == 1 else self._counted(lag)
+
+    @cached_property
+    def _one_step_counts(self) -> csr_array:
+        return self._counted(1)
+
+    def _counted(self, lag: int) -> csr_array:
+        ids, size = self._required_ids("counting"), len(self.observations)
         total = csr_array((size, size), dtype=np.float64)
-        for positions in self.pair_positions(gap):
-            start, end = self.ids[positions], self.ids[positions + gap]
+        for positions in self.pair_positions(lag):
+            start, end = ids[positions], ids[positions + lag]
             total = total + coo_array((np.ones(len(start)), (start, end)), shape=(size, size)).tocsr()
         return total
 
     def visits(self) -> NDArray[np.int64]:
         """(table,) how often each observation of the table was seen."""
-        if self.ids is None:
-            raise LapwingError("visits need observations that repeat; these hardly do, so there is no table of them")
+        ids = self._required_ids("visits")
         seen = np.zeros(len(self.observations), dtype=np.int64)
-        # In blocks, for bincount makes int64 of what it is given.
-        for begin in range(0, len(self.ids), CHUNK_ROWS):
-            seen += np.bincount(self.ids[begin : begin + CHUNK_ROWS], minlength=len(seen))
+        # In blocks, because bincount makes int64 of what it is given.
+        for begin in range(0, len(ids), CHUNK_ROWS):
+            seen += np.bincount(ids[begin : begin + CHUNK_ROWS], minlength=len(seen))
         return seen
 
+    def _required_ids(self, what: str) -> NDArray[np.int32]:
+        self.require_one_key()
+        if self.ids is None:
+            raise DataError(f"{what} needs observations that repeat; these hardly do, so there is no table of them")
+        return self.ids
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All arrays by the name of their file; those of several keys are numbered, ``observations.0`` and so on."""
+        found: dict[str, NDArray[Any]] = {}
+        for name in ARRAYS:
+            part = getattr(self, name)
+            if isinstance(part, dict):
+                found |= {f"{name}.{number}": array for number, array in enumerate(part.values())}
+            elif part is not None:
+                found[name] = part
+        return found
+
     def save(self, path: str | Path) -> Path:
-        """Write a folder of plain ``.npy`` files and a JSON manifest, all or nothing; no pickle."""
+        """Write a folder of plain ``.npy`` files and a JSON manifest atomically; no pickle.
+
+        Args:
+            path: the folder, new, empty, or one of this kind.
+
+        Returns:
+            The folder.
+        """
         target = as_path(path, "the folder to save to")
         with replaced_directory(target, MANIFEST, ARRAY_FILES) as folder:
-            checksums = {name: write_array(folder / f"{name}.npy", array) for name, array in self._arrays().items()}
-            write_manifest(folder, checksums, self.metadata)
+            checksums = {name: write_array(folder / f"{name}.npy", array) for name, array in self.arrays().items()}
+            write_manifest(folder, checksums, self.metadata, self.keys)
         return target
 
     @classmethod
     def load(cls, path: str | Path, *, mmap: bool = False) -> "Trajectories":
-        """Read what :meth:`save` wrote; with ``mmap`` the arrays stay on disk (and are not checksummed)."""
+        """Read what :meth:`save` wrote, in this or an earlier version.
+
+        Args:
+            path: the folder.
+            mmap: leave the arrays on disk; then they are not compared with their checksums.
+
+        Returns:
+            The data.
+        """
         folder = as_path(path, "the folder of trajectories")
         if (folder / MODEL_MANIFEST).is_file() and not (folder / MANIFEST).exists():
-            raise LapwingError(f"{folder} holds a representation, not trajectories; read it with lapwing.load")
-        manifest = Record(read_manifest(folder / MANIFEST, FORMAT, VERSION), str(folder / MANIFEST))
-        metadata = manifest.record("metadata").content if manifest.has("metadata") else {}
-        checksums = manifest.record("checksums")
-        if {*checksums.content, "ids"} != set(ARRAYS):
-            raise LapwingError(f"{folder / MANIFEST} does not list the arrays of a data set; it is damaged")
-        arrays = {
-            name: read_array(folder / f"{name}.npy", mmap=mmap, checksum=checksums.whole(name))
-            for name in sorted(checksums.content)
+            raise ArgumentError(f"{folder} holds a representation, not trajectories; read it with lapwing.load")
+        content = read_manifest(folder / MANIFEST, FORMAT, VERSION)
+        manifest = convert(content, TrajectoriesManifest, str(folder / MANIFEST))
+        checksums, keys = manifest.checksums, manifest.keys
+        names = {name: _file_names(name, keys) for name in ARRAYS}
+        wanted = {file for name in REQUIRED for file in names[name]}
+        known = wanted | {file for name in OPTIONAL for file in names[name]}
+        if not wanted <= set(checksums) <= known or len(set(keys)) < len(keys) or len(keys) > MAX_KEYS:
+            raise DamagedFileError(f"{folder / MANIFEST} does not list the arrays of a data set; it is damaged")
+        files = {
+            name: read_array(folder / f"{name}.npy", mmap=mmap, checksum=checksums[name]) for name in sorted(checksums)
         }
+        parts: dict[str, Any] = {}
+        for name in ARRAYS:
+            found = [files[file] for file in names[name] if file in files]
+            if len(found) == len(names[name]):
+                parts[name] = dict(zip(keys, found, strict=True)) if keys and name in KEYED else found[0]
         try:
-            return cls(**arrays, metadata=metadata)
+            return cls(**parts, metadata=manifest.metadata)
         except LapwingError as error:
-            raise LapwingError(f"{folder} holds no sound trajectories: {error}") from error
-
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        arrays = {
-            "observations": self.observations,
-            "offsets": self.offsets,
-            "terminated": self.terminated,
-            "truncated": self.truncated,
-        }
-        return arrays if self.ids is None else {**arrays, "ids": self.ids}
+            raise DamagedFileError(f"{folder} holds no sound trajectories: {error}") from error
 
     def __repr__(self) -> str:
         """One line: how much there is, and of what."""
-        kind = f"{len(self.observations):,} distinct" if self.has_table else "not tabulated"
+        if isinstance(self.observations, dict):
+            shapes = ", ".join(f"{key} {array.shape[1:]}" for key, array in self.observations.items())
+            what = f"observations {{{shapes}}}"
+        else:
+            kind = f"{len(self.observations):,} distinct" if self.has_table else "not tabulated"
+            what = f"observations {self.observation_shape} {self.observations.dtype}, {kind}"
+        also = [name for name in ("actions", "rewards", "next_observations") if getattr(self, name) is not None]
         return (
             f"Trajectories({self.num_transitions:,} transitions in {self.num_episodes:,} episodes, "
-            f"observations {self.observation_shape} {self.observations.dtype}, {kind})"
+            f"{what}{''.join(f', {name}' for name in also)})"
         )
 
 
-def write_manifest(folder: Path, checksums: dict[str, int], metadata: dict[str, Any]) -> None:
+class ObservationTable:
+    """Distinct observations in order of first appearance, looked up by their bytes, or a digest where those are many.
+
+    So each is held once. A digest has 128 bits: no two observations are expected ever to share one.
+    """
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._ids: dict[bytes, int] = {}
+        self._rows: list[NDArray[Any]] = []
+
+    def __len__(self) -> int:
+        """How many distinct observations there are."""
+        return len(self._rows)
+
+    def lookup(self, rows: NDArray[Any]) -> NDArray[np.int32]:
+        """(n,) the number of each row, new ones added."""
+        ids = np.empty(len(rows), dtype=np.int32)
+        for block in row_blocks(rows.shape, rows.itemsize):
+            # Adding zero turns -0.0 into 0.0: equal observations must have equal bytes.
+            equal_by_bytes = np.ascontiguousarray(rows[block] + rows.dtype.type(0))
+            ids[block] = [self._number(row) for row in equal_by_bytes]
+        return ids
+
+    def _number(self, row: NDArray[Any]) -> int:
+        key = row.tobytes()
+        if len(key) > DIGEST_BYTES:
+            key = blake2b(key, digest_size=DIGEST_BYTES).digest()
+        number = self._ids.get(key)
+        if number is None:
+            number = self._ids[key] = len(self._rows)
+            self._rows.append(row.copy())
+        return number
+
+    def observations(self, ids: NDArray[np.int32]) -> NDArray[Any]:
+        """(n, ...) the observations with these numbers."""
+        return np.stack([self._rows[number] for number in ids.tolist()])
+
+    def array(self) -> NDArray[Any]:
+        """(table, ...) the distinct observations as one array."""
+        return np.stack(self._rows)
+
+    def hardly_repeats(self, states: int, at_least: int) -> bool:
+        """Whether so many states, if there are enough of them to tell, had too few repeats for a table."""
+        return at_least <= states < MIN_REPEATS * len(self)
+
+
+def row_blocks(shape: tuple[int, ...], itemsize: int) -> Iterator[slice]:
+    """Slices of the first axis that hold a few megabytes each, at least one row."""
+    step = max(1, BLOCK_BYTES // max(1, itemsize * math.prod(shape[1:])))
+    return (slice(begin, begin + step) for begin in range(0, shape[0], step))
+
+
+def write_manifest(
+    folder: Path, checksums: dict[str, int], metadata: dict[str, Any], keys: tuple[str, ...] = ()
+) -> None:
     """Write the manifest of a data set whose arrays are in ``folder``."""
-    content = {"format": FORMAT, "version": VERSION, "checksums": checksums, "metadata": metadata}
-    write_json(folder / MANIFEST, content)
+    content: dict[str, Any] = {"format": FORMAT, "version": VERSION, "checksums": checksums, "metadata": metadata}
+    write_json(folder / MANIFEST, content | ({"keys": list(keys)} if keys else {}))
 
 
-def _check_boundaries(data: Trajectories) -> None:
-    offsets, ids = data.offsets, data.ids
-    if offsets.ndim != 1 or len(offsets) < 2 or not np.issubdtype(offsets.dtype, np.integer):
-        raise LapwingError("the data set is empty: it has no episode; collect at least one step")
-    if offsets[0] != 0 or (offsets[1:] <= offsets[:-1]).any():
-        raise LapwingError("episode offsets must start at 0 and grow; each episode needs at least one state")
-    states = int(offsets[-1])
-    if states == len(offsets) - 1:
-        raise LapwingError("the data set is empty: no episode has a transition; collect at least one step")
-    if ids is None and len(data.observations) != states:
-        raise LapwingError(f"{states} states need as many observations, got {len(data.observations)}")
-    if ids is not None:
-        if ids.shape != (states,) or not np.issubdtype(ids.dtype, np.integer):
-            raise LapwingError(f"ids must be {states} whole numbers, one per state, got {ids.dtype} {ids.shape}")
-        if int(ids.min()) < 0 or int(ids.max()) >= len(data.observations):
-            raise LapwingError(f"ids point outside the table of {len(data.observations)} observations")
-    for label, flags in (("terminated", data.terminated), ("truncated", data.truncated)):
-        if flags.shape != (len(offsets) - 1,) or flags.dtype != np.bool_:
-            raise LapwingError(f"{label} must be one boolean per episode ({len(offsets) - 1}), got {flags.shape}")
-
-
-def _check_numeric(observations: NDArray[Any]) -> None:
-    plain = np.issubdtype(observations.dtype, np.number) and not np.iscomplexobj(observations)
-    if observations.ndim < 2 or not plain:
-        raise LapwingError(
-            f"observations must be numbers of shape (n, ...), got {observations.dtype} of shape {observations.shape}"
-        )
-
-
-def check_finite(observations: NDArray[Any], first: int = 0) -> None:
+def check_finite(observations: NDArray[Any], first: int = 0, what: str = "observation") -> None:
     """Refuse NaN and infinity; ``first`` is the number of the first row, for the message."""
     if not np.issubdtype(observations.dtype, np.inexact):
         return
@@ -229,4 +414,119 @@ def check_finite(observations: NDArray[Any], first: int = 0) -> None:
         bad = ~np.isfinite(observations[begin : begin + step]).reshape(len(observations[begin : begin + step]), -1)
         if bad.any():
             row = first + begin + int(np.argmax(bad.any(axis=1)))
-            raise LapwingError(f"observation {row} holds NaN or infinity; remove or repair it before learning")
+            raise DataError(f"{what} {row} holds NaN or infinity; remove or repair it before learning")
+
+
+def _file_names(name: str, keys: list[str]) -> list[str]:
+    return [f"{name}.{number}" for number in range(len(keys))] if keys and name in KEYED else [name]
+
+
+def _native(name: str, part: Any) -> NDArray[Any]:
+    if not isinstance(part, np.ndarray):
+        raise ArgumentError(f"{name} must be a NumPy array, got {type(part).__name__}; see lw.from_arrays")
+    return part if part.dtype.isnative else part.astype(part.dtype.newbyteorder("="))
+
+
+def _by_key(part: Any) -> dict[str, NDArray[Any]]:
+    return part if isinstance(part, dict) else {"": part}
+
+
+def _check_observations(data: Trajectories) -> None:
+    if len(_by_key(data.observations)) == 0 or len(data.keys) > MAX_KEYS:
+        raise DataError(f"observations must have 1 to {MAX_KEYS} keys, got {len(data.keys)}")
+    if not all(isinstance(key, str) for key in data.keys):
+        raise DataError(f"the keys of observations must be text, got {shown(data.keys)}")
+    for rows in _by_key(data.observations).values():
+        plain = np.issubdtype(rows.dtype, np.number) and not np.iscomplexobj(rows)
+        if rows.ndim < 2 or not plain:
+            raise DataError(f"observations must be numbers of shape (n, ...), got {rows.dtype} of shape {rows.shape}")
+        if data.ids is None and len(rows) != data.num_states:
+            raise DataError(f"{data.num_states} states need as many observations, got {len(rows)}")
+        if data.ids is not None and int(data.ids.max()) >= len(rows):
+            raise DataError(f"ids point outside the table of {len(rows)} observations")
+        check_finite(rows)
+
+
+def _check_boundaries(data: Trajectories) -> None:
+    offsets, ids = data.offsets, data.ids
+    if offsets.ndim != 1 or len(offsets) < 2 or not np.issubdtype(offsets.dtype, np.integer):
+        raise DataError("the data set is empty: it has no episode; collect at least one step")
+    if offsets[0] != 0 or (offsets[1:] <= offsets[:-1]).any():
+        raise DataError("episode offsets must start at 0 and grow; each episode needs at least one state")
+    states = int(offsets[-1])
+    if states == len(offsets) - 1:
+        raise DataError("the data set is empty: no episode has a transition; collect at least one step")
+    if ids is not None:
+        if ids.shape != (states,) or not np.issubdtype(ids.dtype, np.integer):
+            raise DataError(f"ids must be {states} whole numbers, one per state, got {ids.dtype} {ids.shape}")
+        if int(ids.min()) < 0:
+            raise DataError("ids must be at least 0")
+    for label, flags in (("terminated", data.terminated), ("truncated", data.truncated)):
+        if flags.shape != (len(offsets) - 1,) or flags.dtype != np.bool_:
+            raise DataError(f"{label} must be one boolean per episode ({len(offsets) - 1}), got {flags.shape}")
+
+
+def _check_transitions(data: Trajectories) -> None:
+    count, shapes = data.num_transitions, {key: rows.shape[1:] for key, rows in _by_key(data.observations).items()}
+    for name in ("actions", "rewards"):
+        part = getattr(data, name)
+        if part is None:
+            continue
+        wanted = len(part.shape) == 1 if name == "rewards" else len(part.shape) >= 1
+        if not wanted or len(part) != count or part.dtype.kind not in "biuf":
+            raise DataError(f"{name} must be numbers, one per transition ({count}), got {part.dtype} {part.shape}")
+        check_finite(part, what=name[:-1])
+    if data.next_observations is None:
+        return
+    further = _by_key(data.next_observations)
+    if list(further) != list(shapes) or len({part.shape[1:2] for part in further.values()}) > 1:
+        raise DataError("next_observations must have the keys of observations, and equally many of each")
+    for key, part in further.items():
+        shape = (count, *part.shape[1:2], *shapes[key])
+        if part.shape != shape or part.ndim < 3 or part.shape[1] < 1 or part.dtype.kind not in "iuf":
+            raise DataError(f"next_observations must have shape ({count}, k, *{shapes[key]}), got {part.shape}")
+        check_finite(part, what="next observation")
+
+
+def _tabulated(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]] | None:
+    """The table of distinct rows and the number of each row, or None where they hardly repeat."""
+    table = ObservationTable()
+    ids = np.empty(len(rows), dtype=np.int32)
+    for begin in range(0, len(rows), DECIDE_AFTER):
+        ids[begin : begin + DECIDE_AFTER] = table.lookup(rows[begin : begin + DECIDE_AFTER])
+        if table.hardly_repeats(min(begin + DECIDE_AFTER, len(rows)), MIN_DECIDABLE):
+            return None
+    return table.array(), ids
+
+
+def _in_time(data: Trajectories) -> Any:
+    """Observations in order of time, by key where there are several."""
+    rows = slice(None) if data.ids is None else data.ids
+    if isinstance(data.observations, dict):
+        return {key: array[rows] for key, array in data.observations.items()}
+    return data.observations[rows]
+
+
+def _joined(first: Any, second: Any) -> Any:
+    if first is None:
+        return None
+    if isinstance(first, dict):
+        return {key: _joined(first[key], second[key]) for key in first}
+    if first.shape[1:] != second.shape[1:]:
+        raise DataError(f"the two data sets have arrays of different shapes: {first.shape[1:]} and {second.shape[1:]}")
+    return np.concatenate([first, second])
+
+
+def _joined_tables(first: Trajectories, second: Trajectories) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """One table of the observations of both, and the row of each state in it."""
+    assert first.ids is not None
+    assert second.ids is not None
+    if first.observations.shape == second.observations.shape and np.array_equal(
+        first.observations, second.observations
+    ):
+        return first.observations, np.concatenate([first.ids, second.ids])
+    both = _joined(first.observations, second.observations)
+    table = ObservationTable()
+    numbers = table.lookup(both)
+    split = len(first.observations)
+    return table.array(), np.concatenate([numbers[:split][first.ids], numbers[split:][second.ids]])

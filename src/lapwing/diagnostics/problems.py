@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.checks import shown
-from lapwing.data.distinct import distinct_rows
+from lapwing.data import distinct_rows
 from lapwing.diagnostics.certificate import LARGEST_ANGLE, LARGEST_GRAM_ERROR, NOT_CONVERGED, TOO_FEW_DATA, Certificate
 from lapwing.errors import ArgumentError, DamagedFileError, LapwingError
 

@@ -1,5 +1,6 @@
-"""Scores against the ground truth, and the tabular baseline."""
+"""Scores of representations against the ground truth, and the tabular (counting) baseline."""
 
-from lapwing.evaluation.score import relative_errors
+from lapwing.evaluation.scoring import Score, counting_score, relative_errors, score
+from lapwing.evaluation.similarity import paper_cosines, subspace_cosines
 
-__all__ = ["relative_errors"]
+__all__ = ["Score", "counting_score", "paper_cosines", "relative_errors", "score", "subspace_cosines"]

@@ -67,6 +67,8 @@ def quadratic_forms(
     """``<u_j, u_k>`` and ``<u_j, P u_k>`` symmetrised, under the data's own distribution, both ends of a step alike."""
     if not isinstance(data, (Trajectories, Operator)):
         raise LapwingError(f"the data must be Trajectories or an Operator, got {shown(data)}")
+    if isinstance(data, Trajectories):
+        data.require_one_key()
     if not callable(functions) and as_reals(functions) is None:
         raise LapwingError(f"functions are a function or an array of their values, got {shown(functions)}")
     if isinstance(data, Trajectories) and not data.has_table:

@@ -24,7 +24,7 @@ from lapwing.diagnostics.problems import Problem
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.environments import World, world_from_description
 from lapwing.errors import DataError, LapwingError, LapwingWarning
-from lapwing.evaluation.score import score
+from lapwing.evaluation import score
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, group_degenerate
 from lapwing.operators.lags import LagDistribution, geometric_lags, lags_inside_episodes
 from lapwing.plots.fields import SMALLEST_LIMIT, field_values

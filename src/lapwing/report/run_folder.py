@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing.data.audit import audit as audited
+from lapwing.data import audit as audited
 from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import one_step, successor
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.environments import world_from_description
 from lapwing.errors import ArgumentError, LapwingError, LapwingWarning
-from lapwing.evaluation.score import Score
+from lapwing.evaluation import Score
 from lapwing.operators.operator import Operator
 from lapwing.plots.figures import SCREEN, What, representation_figure, save_figure
 from lapwing.representation import LaplacianRepresentation

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import msgspec
 from numpy.typing import NDArray
 
-from lapwing.data.audit import Audit
+from lapwing.data import Audit
 from lapwing.errors import ArgumentError, DamagedFileError
 from lapwing.representation import LaplacianRepresentation, load
 from lapwing.storage.reading import read_array, read_record, read_rows
@@ -19,7 +19,12 @@ from lapwing.storage.schemas import learning_history, world_name
 MAX_OBSERVATION_BYTES = 64 << 20
 
 # Keys of version 0.1.
-OLD_NAMES = {"counting": "baseline", "counting_eigenvalues": "baseline_eigenvalues"}
+OLD_NAMES = {
+    "counting": "baseline",
+    "counting_eigenvalues": "baseline_eigenvalues",
+    "mean_gap": "mean_lag",
+    "mean_gap_untruncated": "mean_lag_untruncated",
+}
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Content = TypeVar("Content")
@@ -43,7 +48,7 @@ class DataRecord(msgspec.Struct):
 
 
 class ScoreRecord(msgspec.Struct):
-    """A :class:`lapwing.evaluation.score.Score` as JSON types."""
+    """A :class:`lapwing.evaluation.Score` as JSON types."""
 
     cosine: float
     subspace_cosine: float

@@ -56,6 +56,7 @@ class TrajectoriesManifest(Struct, frozen=True):
 
     checksums: dict[str, int]
     metadata: dict[str, Any] = {}
+    keys: list[str] = []
 
 
 class BoxDescription(Struct, frozen=True):

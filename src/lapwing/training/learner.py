@@ -12,7 +12,7 @@ import numpy as np
 from lapwing.checks import as_path, shown
 from lapwing.diagnostics.problems import DIVERGED, RECORD, ProblemError, diverged
 from lapwing.errors import ArgumentError, UntrustedWarning
-from lapwing.evaluation.score import score
+from lapwing.evaluation import score
 from lapwing.objectives import Objective
 from lapwing.representation import LaplacianRepresentation
 from lapwing.training.config import LearnConfig, make_config

@@ -139,6 +139,8 @@ def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Ob
             f"cannot learn from {type(data).__name__}; "
             "give lw.collect(...) for experience or lw.operator(...) for exact dynamics"
         )
+    if isinstance(data, Trajectories):
+        data.require_one_key()
     numbers = _checked_seeds(seeds)
     operator = data if isinstance(data, Operator) else operator_from_trajectories(data) if data.has_table else None
     observations = _observations(data, operator)

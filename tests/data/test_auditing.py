@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from lapwing.data.audit import Audit, audit, count_asymmetry
-from lapwing.data.collect import collect
+from lapwing.data import collect
+from lapwing.data.auditing import Audit, audit, count_asymmetry
 from lapwing.data.sources import from_arrays
 from lapwing.data.trajectories import Trajectories
 from lapwing.environments.registry import world_names
@@ -47,11 +47,11 @@ def test_facts_of_small_data_equal_those_computed_by_hand() -> None:
     # Pairs ab (2 and 1), bc (1 and 0), de (1 and 0): squared differences over sums are 1/3, 1, 1.
     assert found.asymmetry_over_noise == pytest.approx((1 / 3 + 1 + 1) / 3)
     # Gaps at discount 1/2: with 1, 2, 3, 4 steps left the mean gap is 1, 4/3, 11/7, 26/15.
-    assert found.mean_gap == pytest.approx((1 + 4 / 3 + 11 / 7 + 26 / 15 + 1) / 5)
-    assert found.mean_gap_untruncated == pytest.approx(2.0)
-    assert found.slow_eigenvalue_ratio == pytest.approx(found.mean_gap / 2.0)
+    assert found.mean_lag == pytest.approx((1 + 4 / 3 + 11 / 7 + 26 / 15 + 1) / 5)
+    assert found.mean_lag_untruncated == pytest.approx(2.0)
+    assert found.slow_eigenvalue_ratio == pytest.approx(found.mean_lag / 2.0)
     assert warned(found, "2 unconnected parts")
-    assert warned(found, "read eigenvalues through the truncated map")
+    assert warned(found, "convert eigenvalues by the truncated map")
 
 
 def test_one_state_alone_is_said_to_tell_nothing_apart() -> None:
@@ -101,7 +101,7 @@ def test_long_episodes_leave_discounted_gaps_alone_and_short_ones_do_not() -> No
     assert not warned(audit(collect("GridMaze-7", steps=20_000, episode_length=50), discount=0.3), "truncated map")
 
 
-def test_the_mean_gap_is_that_of_a_sampler_inside_these_episodes() -> None:
+def test_the_mean_lag_is_that_of_a_sampler_inside_these_episodes() -> None:
     data = collect("GridMaze-7", steps=2000, episode_length=(1, 30))
     rng = np.random.default_rng(0)
     left = np.concatenate([np.arange(length, 0, -1) for length in data.lengths])
@@ -109,14 +109,14 @@ def test_the_mean_gap_is_that_of_a_sampler_inside_these_episodes() -> None:
     gaps = rng.geometric(0.2, size=len(left))
     while (over := gaps > left).any():
         gaps[over] = rng.geometric(0.2, size=int(over.sum()))
-    assert audit(data, discount=0.8).mean_gap == pytest.approx(gaps.mean(), abs=5 * gaps.std() / np.sqrt(len(gaps)))
+    assert audit(data, discount=0.8).mean_lag == pytest.approx(gaps.mean(), abs=5 * gaps.std() / np.sqrt(len(gaps)))
 
 
 def test_very_many_different_lengths_are_summarised_by_a_part_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
     data = collect("GridMaze-7", steps=60_000, episode_length=(1, 300))
-    exact = audit(data).mean_gap
-    monkeypatch.setattr("lapwing.data.audit.MAX_HORIZONS", 60)
-    assert audit(data).mean_gap == pytest.approx(exact, rel=0.05)
+    exact = audit(data).mean_lag
+    monkeypatch.setattr("lapwing.data.auditing.MAX_HORIZONS", 60)
+    assert audit(data).mean_lag == pytest.approx(exact, rel=0.05)
 
 
 @pytest.mark.parametrize("name", world_names())

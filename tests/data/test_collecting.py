@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.stats import chisquare
 
-from lapwing.data import vectorised
-from lapwing.data.collect import collect
+from lapwing.data import collect, collecting
+from lapwing.data.collecting import draw_lengths
 from lapwing.data.trajectories import Trajectories
-from lapwing.data.vectorised import draw_lengths
 from lapwing.environments.box import BoxWorld, box_eigenfunctions
 from lapwing.environments.grid import MOVES, GridWorld
 from lapwing.environments.layouts import Layout, room
@@ -217,7 +216,7 @@ def test_episodes_start_anywhere_equally_often(name: str) -> None:
 def test_nothing_is_glued_where_chunks_meet(
     name: str, episode_length: int | tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vectorised, "CHUNK_TRANSITIONS", 300)
+    monkeypatch.setattr(collecting, "CHUNK_TRANSITIONS", 300)
     done: list[int] = []
     data = collect(name, steps=10_000, episode_length=episode_length, progress=lambda now, total: done.append(now))
     assert len(done) > 3
@@ -232,7 +231,7 @@ def test_nothing_is_glued_where_chunks_meet(
 
 
 def test_chunks_draw_different_random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectorised, "CHUNK_TRANSITIONS", 500)
+    monkeypatch.setattr(collecting, "CHUNK_TRANSITIONS", 500)
     data = collect("GridRoom-1", steps=1000)
     assert data.ids is not None
     assert (data.ids[:510] != data.ids[510:]).mean() > 0.9

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lapwing.data.collect import collect
+from lapwing.data import collect
 from lapwing.definitions import one_step, successor
 from lapwing.encoders.base import Encoder
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.environments.box import BoxWorld
 from lapwing.errors import LapwingError, LapwingWarning
-from lapwing.evaluation.score import counting_score, relative_errors, score
+from lapwing.evaluation.scoring import counting_score, relative_errors, score
 from lapwing.representation import LaplacianRepresentation
 from lapwing.solving import solve
 

@@ -1,0 +1,221 @@
+"""``collect``: experience from the package's worlds, thousands of episodes at once, or from a Gymnasium environment."""
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lapwing.checks import as_whole, shown
+from lapwing.data.builder import TrajectoryBuilder
+from lapwing.data.trajectories import Trajectories
+from lapwing.environments import Layout, World, make_world
+from lapwing.errors import ArgumentError, UnknownNameError, did_you_mean
+
+if TYPE_CHECKING:
+    import gymnasium
+    from gymnasium.vector import VectorEnv
+
+    Source = str | Layout | World | gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
+
+Policy = Callable[[NDArray[Any]], ArrayLike]
+Progress = Callable[[int, int], None]
+EpisodeLength = int | tuple[int, int]
+
+MAX_STEPS = 2**31 - 1
+RECORDS = ("actions", "rewards")
+CHUNK_TRANSITIONS = 1 << 21
+DEFAULT_EPISODE_LENGTH = 50  # as in the paper: episodes of 51 states
+
+
+def collect(
+    source: "Source",
+    steps: int = 1_000_000,
+    *,
+    episode_length: int | tuple[int, int] | None = None,
+    policy: "Policy | ArrayLike | None" = None,
+    observation: str | None = None,
+    slip: float | None = None,
+    keys: str | Sequence[str] | None = None,
+    record: str | Sequence[str] = (),
+    seed: int = 0,
+    layouts: str | Path | None = None,
+    out: str | Path | None = None,
+    progress: "Progress | None" = None,
+) -> Trajectories:
+    """Collect experience from one of the package's worlds or from any Gymnasium environment.
+
+    Args:
+        source: a world's name, a layout, a world, or a Gymnasium (vector) environment.
+        steps: how many transitions; exactly as many are recorded.
+        episode_length: transitions per episode, or a range (low, high) to draw from. Own worlds: 50 unless given,
+            from uniform restarts. Gymnasium environments: their own ends unless given.
+        policy: None (uniform at random), a function from observations to actions (own worlds and vector
+            environments: a batch of them), or, for grids, a table (states, 4) of probabilities.
+        observation: ``xy``, ``one_hot`` or ``pixels`` for grids.
+        slip: probability that a random move replaces the chosen one, for grids.
+        keys: which keys to record where a Gymnasium environment's observations are dictionaries; all unless given.
+        record: what to record besides observations: ``actions`` (of own worlds the moves really made, slips
+            included), ``rewards`` (of Gymnasium environments), both, or nothing.
+        seed: the same seed gives the same data.
+        layouts: folder of layout files.
+        out: folder to write to while collecting, for data larger than memory.
+        progress: called with (steps done, steps in all) now and then.
+
+    Returns:
+        The experience; dictionaries of observations become keys (see :meth:`Trajectories.select`).
+
+    Example:
+        >>> data = collect("GridRoom-1", steps=1000, seed=0)
+        >>> data.num_transitions, data.num_episodes
+        (1000, 20)
+    """
+    steps, seed = _whole_number("steps", steps), _whole_number("seed", seed)
+    if steps < 1:
+        raise ArgumentError(f"steps must be at least 1, got {steps}")
+    if progress is not None and not callable(progress):
+        raise ArgumentError(f"progress is a function that is called now and then, got {shown(progress)}")
+    length = _checked_episode_length(episode_length)
+    record = (record,) if isinstance(record, str) else tuple(record)
+    for name in record:
+        if name not in RECORDS:
+            raise UnknownNameError(f"cannot record {shown(name)}; {did_you_mean(str(name), RECORDS)}")
+    if _is_environment(source):
+        from lapwing.data.from_gymnasium import collect_gymnasium
+
+        if observation is not None or slip is not None:
+            raise ArgumentError("observation and slip are for the package's own worlds; pass them to gymnasium.make")
+        if policy is not None and not callable(policy):
+            raise ArgumentError("the policy of a Gymnasium environment must be a function from observations to actions")
+        if isinstance(length, tuple):
+            raise ArgumentError("for a Gymnasium environment episode_length must be one number, not a range")
+        return collect_gymnasium(cast(Any, source), steps, seed, policy, length, keys, record, out, progress)
+    if keys is not None:
+        raise ArgumentError("keys are for Gymnasium environments whose observations are dictionaries")
+    given = {"observation": observation, "slip": slip, "policy": None if callable(policy) else policy}
+    world = _as_world(source, layouts).with_options(**{key: value for key, value in given.items() if value is not None})
+    return _collect_world(
+        world,
+        steps,
+        length or DEFAULT_EPISODE_LENGTH,
+        policy if callable(policy) else None,
+        record,
+        seed,
+        out,
+        progress,
+    )
+
+
+def draw_lengths(steps: int, episode_length: EpisodeLength, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Lengths of episodes that add up to ``steps``: all equal, or uniform in a range; the last one is cut to fit."""
+    low, high = (episode_length, episode_length) if isinstance(episode_length, int) else episode_length
+    lengths = rng.integers(low, high, size=-(-steps // low), endpoint=True)
+    ends = np.cumsum(lengths)
+    count = int(np.searchsorted(ends, steps)) + 1
+    lengths = lengths[:count]
+    lengths[-1] -= int(ends[count - 1]) - steps
+    return lengths
+
+
+def _collect_world(
+    world: World,
+    steps: int,
+    length: EpisodeLength,
+    policy: Policy | None,
+    record: tuple[str, ...],
+    seed: int,
+    out: str | Path | None,
+    progress: Progress | None,
+) -> Trajectories:
+    """Run all episodes from the world's own restarts, in chunks whose random numbers depend on the seed alone."""
+    lengths = draw_lengths(steps, length, np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,))))
+    table = world.table()
+    kind = "callable" if policy is not None else "table" if getattr(world, "policy", None) is not None else "uniform"
+    metadata = {"world": world.describe(), "steps": steps, "seed": seed}
+    metadata |= {"episode_length": length if isinstance(length, int) else list(length), "policy": kind}
+    boundaries = np.searchsorted(np.cumsum(lengths), np.arange(CHUNK_TRANSITIONS, steps, CHUNK_TRANSITIONS)) + 1
+    done = 0
+    with TrajectoryBuilder(out, table=table, tabulate=False) as builder:
+        for number, chunk in enumerate(np.split(lengths, np.unique(boundaries))):
+            if not len(chunk):
+                continue
+            rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1, number)))
+            states, actions = _run(world, chunk, policy, "actions" in record, rng)
+            cut = np.ones(len(chunk), dtype=bool)
+            builder.add(states if table is not None else world.observe(states), chunk, ~cut, cut, actions=actions)
+            done += int(chunk.sum())
+            if progress is not None:
+                progress(done, steps)
+        return builder.finish(metadata)
+
+
+def _run(
+    world: World, lengths: NDArray[np.int64], policy: Policy | None, record: bool, rng: np.random.Generator
+) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """All states of episodes of the given lengths, end to end, and their actions; only unfinished ones are stepped."""
+    start = world.reset(len(lengths), rng)
+    ends = np.cumsum(lengths)
+    order = np.argsort(-lengths, kind="stable")
+    firsts, sorted_lengths, state = (ends - lengths)[order], lengths[order], start[order]
+    # Episode e has one state more than it has transitions, so that its first state is e places further on.
+    places = firsts + order
+    states = np.empty((int(ends[-1]) + len(lengths), *start.shape[1:]), dtype=start.dtype)
+    states[places] = state
+    actions: NDArray[Any] | None = None
+    for time in range(int(lengths.max())):
+        active = int(np.searchsorted(-sorted_lengths, -time, side="left"))
+        state = state[:active]
+        chosen: Any = None if policy is None else policy(world.observe(state))
+        if policy is not None and chosen is None:
+            raise ArgumentError(f"the policy must give {len(state)} actions, one per observation, got None")
+        state, made = world.step(state, chosen, rng)
+        states[places[:active] + time + 1] = state
+        if record:
+            if actions is None:
+                # The number of a move fits into a byte.
+                small = isinstance(world.actions, int) and world.actions <= 256
+                dtype = np.uint8 if small else np.float32 if made.dtype == np.float64 else made.dtype
+                actions = np.empty((int(ends[-1]), *made.shape[1:]), dtype=dtype)
+            actions[firsts[:active] + time] = made
+    return states, actions
+
+
+def _whole_number(name: str, value: Any) -> int:
+    """Any kind of integer as a plain int, which JSON and Gymnasium insist on; 1e6 will do, 0.5 and -1 will not."""
+    whole = as_whole(value)
+    if whole is None or whole < 0:
+        raise ArgumentError(f"{name} must be a whole number of at least 0, got {shown(value)}")
+    if name != "seed" and whole > MAX_STEPS:
+        raise ArgumentError(f"{name} must be at most {MAX_STEPS:,}, got {shown(value)}; positions are 32-bit numbers")
+    return whole
+
+
+def _checked_episode_length(given: Any) -> EpisodeLength | None:
+    if given is None:
+        return None
+    ends = given if isinstance(given, (tuple, list)) and len(given) == 2 else (given, given)
+    low, high = (_whole_number("episode_length", end) for end in ends)
+    if not 1 <= low <= high:
+        raise ArgumentError(
+            f"episode_length must be a whole number above 0, or (low, high) with low <= high; got {shown(given)}"
+        )
+    return (low, high) if isinstance(given, (tuple, list)) else low
+
+
+def _is_environment(source: Any) -> bool:
+    """Whether it is a Gymnasium environment; where Gymnasium is not loaded there is none."""
+    gymnasium = sys.modules.get("gymnasium")
+    return gymnasium is not None and isinstance(source, (gymnasium.Env, gymnasium.vector.VectorEnv))
+
+
+def _as_world(source: Any, layouts: str | Path | None) -> World:
+    if isinstance(source, (str, Layout)):
+        return make_world(source, layouts=layouts)
+    if isinstance(source, World):
+        return source
+    raise ArgumentError(
+        f"cannot collect from {type(source).__name__}; "
+        "give a world's name, a layout, a world or a Gymnasium environment"
+    )
