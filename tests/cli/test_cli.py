@@ -308,6 +308,7 @@ def test_version_is_the_packages(run: Any) -> None:
         ("solve Rooms-16 --rho mine", "--rho"),
         ("learn Rooms-16 --again", "use --overwrite instead"),
         ("reproduce theory --again", "use --overwrite instead"),
+        ("learn Rooms-16 --dual_rate 3", "use --objective 'allo(dual_rate=...)' instead"),
         ("learn Rooms-16 --spare=3", "use --oversampling instead"),
     ],
 )

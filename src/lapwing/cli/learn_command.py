@@ -52,6 +52,9 @@ class LearnCommand:
     RENAMED: ClassVar = {
         "--again": "--overwrite",
         "--spare": "--oversampling",
+        "--barrier": "--objective 'allo(barrier=...)'",
+        "--barrier-rate": "--objective 'allo(barrier_rate=...)'",
+        "--dual-rate": "--objective 'allo(dual_rate=...)'",
     }
 
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE", help_behavior_hint="")] = ""
@@ -86,6 +89,10 @@ class LearnCommand:
     """Discounts of the lags; several are mixed."""
     batch_size: Annotated[int | None, option("N", "1024")] = None
     """Pairs per step, where batches are sampled."""
+    oversampling: Annotated[int | None, option("N", "the preset's")] = None
+    """Components learned beyond --dim and left out of the result."""
+    hidden: Annotated[tuple[int, ...] | None, option("N...", "the preset's")] = None
+    """Sizes of the hidden layers of the network."""
     learning_rate: Annotated[float | None, option("R", "the preset's")] = None
     """Of Adam, at the start."""
     refine: Annotated[str | None, option("{ritz,none}", "the preset's")] = None
