@@ -180,7 +180,15 @@ class RayExecutor:
 
 
 def make_executor(on: str, workers: int | None = None) -> Executor:
-    """The executor for ``local``, ``ray`` or ``ray://host:port``."""
+    """The executor for ``local``, ``ray`` or ``ray://host:port``.
+
+    Args:
+        on: ``local``, ``ray`` or ``ray://host:port``.
+        workers: runs at a time; as many as cores by default.
+
+    Returns:
+        An executor, to be closed after use.
+    """
     if on == "local":
         return LocalExecutor(workers)
     if isinstance(on, str) and (on == "ray" or on.startswith("ray://")):
@@ -189,14 +197,25 @@ def make_executor(on: str, workers: int | None = None) -> Executor:
 
 
 def usable_cores() -> list[int]:
-    """The cores that this process may use."""
+    """The cores that this process may use.
+
+    Returns:
+        Their numbers, ascending.
+    """
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
 
 
 def perform(specification: dict[str, Any]) -> Outcome:
-    """Carry out a run in this process; what that needs is imported by workers only."""
+    """Carry out a run in this process; what that needs is imported by workers only.
+
+    Args:
+        specification: from :meth:`StudyRun.specification`.
+
+    Returns:
+        The outcome of the run.
+    """
     from lapwing_paper import tasks
 
     return tasks.perform(specification)
@@ -206,6 +225,13 @@ def attempt(specification: dict[str, Any], task: Task = perform) -> Reply:
     """Carry out a run in this process; any exception becomes a message.
 
     The exception itself may not survive pickling, and some would end this process.
+
+    Args:
+        specification: from :meth:`StudyRun.specification`.
+        task: the function that carries it out.
+
+    Returns:
+        The outcome or an error message, and the seconds it took.
     """
     started = time.perf_counter()
     outcome, error = None, ""
@@ -221,7 +247,14 @@ def attempt(specification: dict[str, Any], task: Task = perform) -> Reply:
 
 
 def attempt_with_one_thread(specification: dict[str, Any]) -> Reply:
-    """The same in a process that Ray has started."""
+    """The same in a process that Ray has started.
+
+    Args:
+        specification: from :meth:`StudyRun.specification`.
+
+    Returns:
+        See :func:`attempt`.
+    """
     compute_with_one_thread()
     return attempt(specification)
 
@@ -258,6 +291,12 @@ def compute_with_one_thread() -> None:
 
 def describe(error: BaseException) -> str:
     """An exception in one line: its name and its message.
+
+    Args:
+        error: any exception.
+
+    Returns:
+        ``Name: message``, cut if it is long.
 
     Example:
         >>> describe(ZeroDivisionError("by\\nzero")), describe(MemoryError())

@@ -43,6 +43,9 @@ def local_extrema(
         prominence: leave out extrema that stand out less than this share of the range: the climb from a maximum to a
             higher one leads down by its prominence at least (topological persistence).
 
+    Returns:
+        State numbers of the maxima and minima.
+
     Note:
         The paper does not say how it found its boxes; on a grid the neighbours are those of the four moves.
 

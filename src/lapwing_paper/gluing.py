@@ -9,11 +9,18 @@ from lapwing.errors import ArgumentError, DataError
 
 
 def glue_episodes(data: Trajectories, every: int) -> Trajectories:
-    """The same experience as a collector leaves it that resets its world every ``every`` states, unnoticed.
+    """The same data as a collector leaves it that resets its world every ``every`` states, unnoticed.
 
     The episode that the end of a chunk cuts is not closed: what was seen of it stays in the buffer, and the first
     episode of the next chunk is appended. So one episode of each chunk is longer by the beginning of another, with a
     jump in the middle that no step made. What remained of the cut episode is lost.
+
+    Args:
+        data: trajectories whose observations repeat.
+        every: states between two resets, at least 2.
+
+    Returns:
+        Trajectories with fewer and longer episodes.
 
     Example:
         >>> from lapwing import collect
@@ -28,10 +35,10 @@ def glue_episodes(data: Trajectories, every: int) -> Trajectories:
     open_end = np.zeros(data.num_episodes, dtype=bool)
     filled = 0
     for episode, (start, stop) in enumerate(zip(data.offsets[:-1], data.offsets[1:], strict=True)):
-        room = every - filled
-        if stop - start > room and episode + 1 < data.num_episodes:
+        left = every - filled
+        if stop - start > left and episode + 1 < data.num_episodes:
             # The chunk ends inside this episode: the next one is appended to what was seen of it.
-            kept[start + room : stop] = False
+            kept[start + left : stop] = False
             open_end[episode] = True
             filled = 0
         else:
@@ -54,9 +61,17 @@ def glue_episodes(data: Trajectories, every: int) -> Trajectories:
 def crossing_probability(every: int, episode_length: int, discount: float) -> float:
     """The probability that a sampled pair of states lies on two sides of a jump in glued episodes.
 
-    Exact for the sampler of the paper: a uniform episode, a uniform start in it, a geometric gap cut at its end. Each
+    Exact for the sampler of the paper: a uniform episode, a uniform start in it, a geometric lag cut at its end. Each
     chunk begins with a fresh episode, so what its end cuts off is always of the same length: of 10,000 states and
     episodes of 51 four are left over, and one episode in 196 is glued after them.
+
+    Args:
+        every: states between two resets.
+        episode_length: transitions per episode.
+        discount: of the geometric lags.
+
+    Returns:
+        A probability.
 
     Example:
         >>> round(crossing_probability(10_000, 50, 0.9), 6)
@@ -70,6 +85,6 @@ def _crossing_in_episode(jump: int, states: int, discount: float) -> float:
     """In an episode of so many states whose first ``jump`` belong to another: the chance that a pair crosses."""
     starts = np.arange(min(jump, states - 1))
     left = states - 1 - starts
-    # The gap is at least jump - start.
+    # The lag is at least jump - start.
     beyond = discount ** (jump - starts - 1.0)
     return float(((beyond - discount**left) / (1.0 - discount**left)).sum() / (states - 1))

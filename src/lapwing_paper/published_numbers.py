@@ -46,6 +46,12 @@ BEST_AT_FIFTY = {
 def published_cosines(observation: str) -> dict[str, PublishedCosine]:
     """Table 1 (``xy``) or Table 2 (``pixels``) of the paper by world (paper, Tables 1 and 2).
 
+    Args:
+        observation: ``xy`` or ``pixels``.
+
+    Returns:
+        A row of the table by the name of the world.
+
     Example:
         >>> published_cosines("xy")["GridRoom-64"].allo_mean
         0.9917
@@ -59,6 +65,9 @@ def published_cosines(observation: str) -> dict[str, PublishedCosine]:
 @cache
 def published_eigenvalues() -> dict[str, list[PublishedEigenvalue]]:
     """Table 3 of the paper by world, in the order of components (paper, Table 3).
+
+    Returns:
+        The rows of the table by the name of the world, the constant component first.
 
     Example:
         >>> published_eigenvalues()["GridMaze-7"][1].true

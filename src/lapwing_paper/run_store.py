@@ -88,7 +88,14 @@ class Outcome:
 
 
 def checked(outcome: Any) -> Outcome:
-    """An outcome as it will be read from its files: JSON types, rows and arrays of finite numbers; else an error."""
+    """An outcome as it will be read from its files: JSON types, rows and arrays of finite numbers; else an error.
+
+    Args:
+        outcome: what a task returned.
+
+    Returns:
+        The same with plain lists, dictionaries and contiguous arrays.
+    """
     if not isinstance(outcome, Outcome):
         raise DataError(f"the run returned {type(outcome).__name__}, not an Outcome")
     try:
@@ -286,16 +293,34 @@ class Results:
 
 
 def versions() -> dict[str, str]:
-    """What made the numbers: Python, the libraries and the kind of machine."""
+    """What made the numbers: Python, the libraries and the kind of machine.
+
+    Returns:
+        Versions by name.
+    """
     found = {name: importlib.metadata.version(name) for name in LIBRARIES}
     return {"python": platform.python_version(), **found, "machine": platform.machine()}
 
 
 def checksum(content: bytes) -> str:
-    """The checksum of a file."""
+    """The checksum of a file.
+
+    Args:
+        content: of the file.
+
+    Returns:
+        16 hexadecimal digits.
+    """
     return hashlib.sha256(content).hexdigest()[:16]
 
 
 def record_checksum(record: dict[str, Any]) -> str:
-    """Checksum of the content of a record, independent of its layout."""
+    """Checksum of the content of a record, independent of its layout.
+
+    Args:
+        record: the content of ``run.json`` without its checksum.
+
+    Returns:
+        16 hexadecimal digits.
+    """
     return checksum(json.dumps(record, sort_keys=True).encode())

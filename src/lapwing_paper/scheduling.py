@@ -104,14 +104,29 @@ def carry_out(
 
 
 def failures(runs: list[StudyRun], entries: dict[str, Entry]) -> list[Failure]:
-    """The failed and damaged ones among the runs, each once."""
+    """The failed and damaged ones among the runs, each once.
+
+    Args:
+        runs: all runs of a study.
+        entries: their state by key, see :func:`pending`.
+
+    Returns:
+        The runs with their errors.
+    """
     prefix = {FAILED: "", DAMAGED: "damaged: "}
     found = [(run, entries[run.key]) for run in distinct(runs)]
     return [Failure(run, prefix[entry.status] + entry.error) for run, entry in found if entry.status in prefix]
 
 
 def distinct(runs: list[StudyRun]) -> list[StudyRun]:
-    """The runs, each once."""
+    """The runs, each once.
+
+    Args:
+        runs: of one or more studies.
+
+    Returns:
+        Runs with different keys, in the same order.
+    """
     return list({run.key: run for run in runs}.values())
 
 

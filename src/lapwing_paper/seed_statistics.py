@@ -60,6 +60,12 @@ def mean_and_std(values: ArrayLike) -> MeanStd:
 
     The deviation of one value is NaN; of none, the mean is NaN too.
 
+    Args:
+        values: (n,) finite numbers.
+
+    Returns:
+        Mean, standard deviation with n - 1, and n.
+
     Example:
         >>> mean_and_std([1.0, 2.0, 3.0])
         MeanStd(mean=2.0, std=1.0, count=3)
@@ -104,6 +110,17 @@ def welch_from_summary(
 ) -> Welch:
     """Welch's one-sided t test from means, sample standard deviations and numbers of seeds (paper, Tables 1 and 2).
 
+    Args:
+        mean1: of the first sample.
+        std1: of the first sample.
+        n1: size of the first sample.
+        mean2: of the second sample.
+        std2: of the second sample.
+        n2: size of the second sample.
+
+    Returns:
+        See :func:`welch`.
+
     Example:
         >>> result = welch_from_summary(0.9989, 0.0006, 60, 0.9936, 0.0185, 60)
         >>> round(result.statistic, 3), round(result.p_value, 3)
@@ -124,6 +141,12 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 
     The smallest of m is multiplied by m, the next by m - 1, and so on; none falls below one before it. NaN stays NaN
     and does not count among the m.
+
+    Args:
+        p_values: (m,) p values.
+
+    Returns:
+        (m,) adjusted p values.
 
     Example:
         >>> holm([0.01, 0.04, 0.03]).round(3)
@@ -172,6 +195,12 @@ def bootstrap_interval(values: ArrayLike, resamples: int = 2000, seed: int = 0) 
 def interquartile_mean(values: ArrayLike) -> float:
     """The mean without the lowest and the highest quarter of the values (Agarwal et al., 2021); NaN for none.
 
+    Args:
+        values: (n,) finite numbers.
+
+    Returns:
+        The trimmed mean.
+
     Example:
         >>> interquartile_mean([0.0, 1.0, 2.0, 1000.0])
         1.5
@@ -192,6 +221,9 @@ def aggregate(scores: Mapping[str, ArrayLike], seed: int = 0, resamples: int = 2
         scores: (runs,) scores by the name of the world; the numbers of runs may differ.
         seed: of the bootstrap.
         resamples: how many it draws.
+
+    Returns:
+        Mean, median and interquartile mean, each with its interval.
 
     Example:
         >>> summary = aggregate({"GridRoom-1": [0.9, 1.0], "GridMaze-7": [0.5, 0.7]})

@@ -53,7 +53,14 @@ class StudyRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def write_request(path: Path, name: str, request: StudyRequest, runs: list[StudyRun]) -> None:
-    """Store the request of a study, and a digest of its runs."""
+    """Store the request of a study, and a digest of its runs.
+
+    Args:
+        path: of ``study.json``.
+        name: of the study.
+        request: its size.
+        runs: all its runs.
+    """
     layouts = None if request.layouts is None else str(Path(request.layouts).resolve())
     stored = msgspec.structs.replace(request, full=bool(request.full), layouts=layouts)
     content = {"study": name, "request": msgspec.to_builtins(stored), "runs": digest(runs)}
@@ -61,7 +68,15 @@ def write_request(path: Path, name: str, request: StudyRequest, runs: list[Study
 
 
 def read_request(path: Path, name: str) -> tuple[StudyRequest, str]:
-    """The stored request of a study, and the digest of its runs."""
+    """The stored request of a study, and the digest of its runs.
+
+    Args:
+        path: of ``study.json``.
+        name: of the study.
+
+    Returns:
+        The request, and the digest of the runs that it meant then.
+    """
     if not path.is_file():
         raise ArgumentError(
             f"no study of {name} was started in {path.parent.parent}; leave --resume out to start it, or give its "
@@ -77,7 +92,14 @@ def read_request(path: Path, name: str) -> tuple[StudyRequest, str]:
 
 
 def digest(runs: list[StudyRun]) -> str:
-    """The same for the same runs, in whatever order."""
+    """The same for the same runs, in whatever order.
+
+    Args:
+        runs: of a study.
+
+    Returns:
+        64 hexadecimal digits.
+    """
     return hashlib.sha256("\n".join(sorted({run.key for run in runs})).encode()).hexdigest()
 
 

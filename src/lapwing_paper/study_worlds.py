@@ -79,7 +79,15 @@ def study_world(name: str, layouts: Path | None) -> StudyWorld:
 
 
 def study_worlds(names: tuple[str, ...], layouts: Path | None) -> tuple[StudyWorld, ...]:
-    """All of them, see :func:`study_world`; the same environment twice is an error."""
+    """All of them, see :func:`study_world`; the same environment twice is an error.
+
+    Args:
+        names: see :func:`study_world`.
+        layouts: folder of the authors' layouts.
+
+    Returns:
+        The worlds in the order of their names.
+    """
     found = tuple(study_world(name, layouts) for name in names)
     labels = [one.label for one in found]
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
@@ -88,7 +96,14 @@ def study_worlds(names: tuple[str, ...], layouts: Path | None) -> tuple[StudyWor
 
 
 def origins_note(found: tuple[StudyWorld, ...]) -> str:
-    """One sentence that states whose layouts a study used."""
+    """One sentence that states whose layouts a study used.
+
+    Args:
+        found: the worlds of a study.
+
+    Returns:
+        A sentence for the notes of a table.
+    """
     by_origin: dict[str, list[str]] = {}
     for one in found:
         name = f"{one.label} for {one.paper_name}" if one.origin == STAND_IN else one.label

@@ -118,6 +118,13 @@ class ResultTable:
 def number(value: float | None, digits: int = 4) -> str:
     """A number with this many decimals, a dash for None and NaN.
 
+    Args:
+        value: a number, or nothing.
+        digits: decimals.
+
+    Returns:
+        The text of a cell.
+
     Example:
         >>> number(0.99891), number(-0.00001), number(float("nan")), number(None)
         ('0.9989', '0.0000', '–', '–')
@@ -127,6 +134,14 @@ def number(value: float | None, digits: int = 4) -> str:
 
 def mean_std(mean: float | None, std: float | None, bold: bool = False) -> str:
     """A mean with its standard deviation in brackets, without it if there is none.
+
+    Args:
+        mean: of a sample.
+        std: of the sample.
+        bold: whether the cell is emphasised.
+
+    Returns:
+        The text of a cell.
 
     Example:
         >>> mean_std(0.99891, 0.00062), mean_std(0.99891, float("nan"))
@@ -138,13 +153,27 @@ def mean_std(mean: float | None, std: float | None, bold: bool = False) -> str:
 
 
 def sample_cell(values: ArrayLike, bold: bool = False) -> str:
-    """Mean and standard deviation of a sample, see :func:`mean_std`."""
+    """Mean and standard deviation of a sample, see :func:`mean_std`.
+
+    Args:
+        values: (n,) a sample.
+        bold: whether the cell is emphasised.
+
+    Returns:
+        The text of a cell.
+    """
     found = mean_and_std(values)
     return mean_std(found.mean, found.std, bold)
 
 
 def p_value(value: float | None) -> str:
     """A p value with three decimals; one that would be printed as zero is ``<0.001``.
+
+    Args:
+        value: a probability, or nothing.
+
+    Returns:
+        The text of a cell.
 
     Example:
         >>> p_value(0.01519), p_value(1e-9), p_value(float("nan"))
@@ -157,6 +186,12 @@ def p_value(value: float | None) -> str:
 
 def percent(value: float) -> str:
     """A share as a percentage, a dash for NaN.
+
+    Args:
+        value: a share of 1.
+
+    Returns:
+        The text of a cell.
 
     Example:
         >>> percent(0.12345), percent(float("nan"))
@@ -175,7 +210,14 @@ def _markdown_row(cells: list[str]) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """On one line, with what Markdown would read as marks escaped; ``<`` opens a tag only before a letter."""
+    """On one line, with what Markdown would read as marks escaped; ``<`` opens a tag only before a letter.
+
+    Args:
+        text: any text.
+
+    Returns:
+        Text that Markdown shows as it is.
+    """
     return re.sub(r"[\\|*_`]|<(?=[A-Za-z/!?])", r"\\\g<0>", " ".join(text.split()))
 
 

@@ -23,7 +23,14 @@ EPISODE_LENGTH = 50
 
 
 def perform(specification: dict[str, Any]) -> Outcome:
-    """Carry out a run from :meth:`StudyRun.specification`, in this process."""
+    """Carry out a run from :meth:`StudyRun.specification`, in this process.
+
+    Args:
+        specification: of the run.
+
+    Returns:
+        The outcome of the run.
+    """
     with warnings.catch_warnings():
         # Thousands of runs need not repeat them.
         warnings.simplefilter("ignore", LapwingWarning)
@@ -80,7 +87,14 @@ def learn_and_score(specification: dict[str, Any]) -> Outcome:
 
 
 def check_theory(specification: dict[str, Any]) -> Outcome:
-    """Check the paper's lemmas, corollary and theorem on one small random graph; settings: ``size`` and ``dim``."""
+    """Check the paper's lemmas, corollary and theorem on one small random graph; settings: ``size`` and ``dim``.
+
+    Args:
+        specification: of the run.
+
+    Returns:
+        The claims as dictionaries.
+    """
     settings = specification["settings"]
     claims = check_claims(int(specification["seed"]), int(settings["size"]), int(settings["dim"]))
     return Outcome({"claims": [asdict(claim) for claim in claims]})

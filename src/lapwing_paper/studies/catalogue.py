@@ -43,7 +43,14 @@ STUDIES: dict[str, Study] = {
 
 
 def find_study(name: str) -> Study:
-    """The study of that name, or an error that offers the nearest one."""
+    """The study of that name, or an error that offers the nearest one.
+
+    Args:
+        name: as on the command line.
+
+    Returns:
+        The study.
+    """
     if not isinstance(name, str) or name not in STUDIES:
         shown = str(name)[:100]
         raise UnknownNameError(f"nothing to reproduce is called {shown!r}; {did_you_mean(shown, STUDIES)}")

@@ -17,7 +17,17 @@ SIGNIFICANT = 0.01
 
 
 def comparison_tables(plan: Plan, results: Results, ours: str, observation: str) -> list[ResultTable]:
-    """The paper's table, ours beside the paper's mean, and aggregates over worlds."""
+    """The paper's table, ours beside the paper's mean, and aggregates over worlds.
+
+    Args:
+        plan: of the study.
+        results: its finished runs.
+        ours: the label of our own preset.
+        observation: ``xy`` or ``pixels``.
+
+    Returns:
+        Three tables.
+    """
     return [
         _as_in_the_paper(plan, results, observation),
         _beside_the_paper(plan, results, ours, observation),
@@ -26,7 +36,16 @@ def comparison_tables(plan: Plan, results: Results, ours: str, observation: str)
 
 
 def comparison_figures(plan: Plan, results: Results, names: tuple[str, str]) -> list[StudyFigure]:
-    """Mean differences ALLO - GGDO over worlds, and component by component (paper, Figures 4A, 9 and 10)."""
+    """Mean differences ALLO - GGDO over worlds, and component by component (paper, Figures 4A, 9 and 10).
+
+    Args:
+        plan: of the study.
+        results: its finished runs.
+        names: of the two figures.
+
+    Returns:
+        Two figures.
+    """
     shown = [world for world in plan.labels if results.select(world, GGDO_PAPER)]
     tests = [_test(results, world) for world in shown]
     over_worlds = difference_bars("average over components", shown, tests)
@@ -40,7 +59,16 @@ def comparison_figures(plan: Plan, results: Results, names: tuple[str, str]) -> 
 
 
 def difference_bars(title: str, labels: list[str], tests: list[Welch]) -> BarPanel:
-    """Differences of means with their standard errors, black where significant, as the paper draws them."""
+    """Differences of means with their standard errors, black where significant, as the paper draws them.
+
+    Args:
+        title: of the panel.
+        labels: of the bars.
+        tests: one per bar.
+
+    Returns:
+        A panel.
+    """
     return BarPanel(
         title,
         tuple(labels),
@@ -131,7 +159,14 @@ def _beside_the_paper(plan: Plan, results: Results, ours: str, observation: str)
 
 
 def signed(difference: float) -> str:
-    """A difference with its sign, a dash for NaN."""
+    """A difference with its sign, a dash for NaN.
+
+    Args:
+        difference: any number.
+
+    Returns:
+        The text of a cell.
+    """
     return "–" if np.isnan(difference) else f"{difference:+.4f}"
 
 

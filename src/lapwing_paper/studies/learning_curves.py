@@ -41,7 +41,20 @@ def panel(
     best: str | None = None,
     labels: Sequence[str] | None = None,
 ) -> LinePanel:
-    """One world's curves, one line per method, under its own name or the label given."""
+    """One world's curves, one line per method, under its own name or the label given.
+
+    Args:
+        results: finished runs.
+        name: column of the histories.
+        world: label of the world.
+        methods: labels of the methods.
+        title: the world's label by default.
+        best: the method to highlight.
+        labels: of the lines; those of the methods by default.
+
+    Returns:
+        A panel.
+    """
     lines = [
         band(results, name, world, method, label, highlighted=method == best)
         for method, label in zip(methods, labels or methods, strict=True)
@@ -57,7 +70,17 @@ def curves_figure(
 
 
 def best_method(results: Results, name: str, world: str, methods: Sequence[str]) -> str | None:
-    """The method whose final number is largest on average."""
+    """The method whose final number is largest on average.
+
+    Args:
+        results: finished runs.
+        name: of the final number.
+        world: label of the world.
+        methods: labels of the methods.
+
+    Returns:
+        A label; None if no run has finished.
+    """
     finals = {method: results.values(name, world, method) for method in methods}
     means = {method: float(np.mean(values)) for method, values in finals.items() if len(values)}
     return max(means, key=lambda method: means[method]) if means else None
@@ -66,7 +89,19 @@ def best_method(results: Results, name: str, world: str, methods: Sequence[str])
 def final_table(
     plan: Plan, results: Results, measure: str, methods: Sequence[str], name: str, notes: tuple[str, ...]
 ) -> list[ResultTable]:
-    """Final numbers, mean (standard deviation), methods down and worlds across; the best of each world is bold."""
+    """Final numbers, mean (standard deviation), methods down and worlds across; the best of each world is bold.
+
+    Args:
+        plan: of the study.
+        results: its finished runs.
+        measure: name of the final number.
+        methods: labels, one per row.
+        name: of the table.
+        notes: below the table.
+
+    Returns:
+        One table.
+    """
     best = {world: best_method(results, measure, world, methods) for world in plan.labels}
     records = [
         {"method": method}

@@ -101,7 +101,16 @@ class Case:
 
 
 def zeros_found(function: Callable[[Matrix], Matrix], derivative: Callable[[Matrix], Matrix], starts: Matrix) -> Matrix:
-    """Zeros of a vector field that a search from each start leads to; starts that lead to none are left out."""
+    """Zeros of a vector field that a search from each start leads to; starts that lead to none are left out.
+
+    Args:
+        function: the field, (m,) to (m,).
+        derivative: its Jacobian, (m,) to (m, m).
+        starts: (k, m) points.
+
+    Returns:
+        (found, m) zeros.
+    """
     searches = [
         least_squares(function, start, jac=derivative, method="lm", xtol=1e-15, ftol=1e-15, gtol=1e-15)
         for start in starts
@@ -111,6 +120,12 @@ def zeros_found(function: Callable[[Matrix], Matrix], derivative: Callable[[Matr
 
 def distance_from_permutations(rotation: Matrix) -> float:
     """Frobenius distance of an orthogonal matrix from the nearest permutation matrix with signs.
+
+    Args:
+        rotation: (d, d) orthogonal.
+
+    Returns:
+        A distance, 0 for permutations with signs.
 
     Example:
         >>> distance_from_permutations(np.array([[0.0, 1.0], [-1.0, 0.0]]))

@@ -39,6 +39,9 @@ def check_claims(
         barriers: the barriers that claims about any ``b`` are tried on.
         definition: which Laplacian of the graph.
 
+    Returns:
+        One claim per statement, in the order of the paper.
+
     Example:
         >>> claims = {claim.name: claim for claim in check_claims(0, size=4, dim=2)}
         >>> claims["lemma-2-equilibria"].held, claims["theorem-1-norm-eigenvalues"].held

@@ -28,6 +28,9 @@ def random_laplacian(seed: int, size: int, definition: Definition | str = "one_s
         size: number of states, at least 2.
         definition: which Laplacian of ``P``.
 
+    Returns:
+        A symmetric matrix with zero row sums for ``one_step``.
+
     Example:
         >>> random_laplacian(0, 4).sum(axis=1).round(12) + 0.0
         array([0., 0., 0., 0.])
@@ -48,6 +51,13 @@ def random_laplacian(seed: int, size: int, definition: Definition | str = "one_s
 def bipartite_laplacian(seed: int, size: int) -> NDArray[np.float64]:
     """(size, size) ``I - P`` where each step crosses between two halves: simple eigenvalues, the largest exactly 2.
 
+    Args:
+        seed: the graph is a function of it.
+        size: number of states, even.
+
+    Returns:
+        A symmetric matrix.
+
     Example:
         >>> np.linalg.eigvalsh(bipartite_laplacian(0, 4))[[0, -1]].round(12) + 0.0
         array([0., 2.])
@@ -67,6 +77,12 @@ def bipartite_laplacian(seed: int, size: int) -> NDArray[np.float64]:
 
 def ring_laplacian(size: int) -> NDArray[np.float64]:
     """(size, size) ``I - P`` of a ring walked both ways: eigenvalues ``1 - cos(2 pi k / size)``, most of them double.
+
+    Args:
+        size: number of states, at least 3.
+
+    Returns:
+        A symmetric matrix.
 
     Example:
         >>> np.linalg.eigvalsh(ring_laplacian(4)).round(12) + 0.0

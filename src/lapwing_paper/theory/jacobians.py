@@ -39,7 +39,14 @@ class Eigensystem(NamedTuple):
 
 
 def eigensystem(laplacian: Matrix) -> Eigensystem:
-    """The dense solver's answer."""
+    """Eigenvalues and eigenvectors by a dense solver.
+
+    Args:
+        laplacian: (n, n) symmetric.
+
+    Returns:
+        The matrix with its (n,) eigenvalues and (n, n) eigenvectors.
+    """
     values, vectors = np.linalg.eigh(laplacian)
     return Eigensystem(laplacian, values, vectors)
 
@@ -126,7 +133,16 @@ def unpack(flat: ArrayLike, size: int, dim: int) -> tuple[Float[Array, "n d"], F
 
 
 def equilibrium(system: Eigensystem, order: Sequence[int], factor: float = 2.0) -> Matrix:
-    """The flat point ``u_i = e_order(i)``, ``beta_ii = -factor lambda_order(i)`` (paper, Lemma 2: factor 2)."""
+    """The flat point ``u_i = e_order(i)``, ``beta_ii = -factor lambda_order(i)`` (paper, Lemma 2: factor 2).
+
+    Args:
+        system: the Laplacian and its eigenvectors.
+        order: the eigenvector that each component is.
+        factor: of the duals.
+
+    Returns:
+        (m,) a flat point.
+    """
     chosen = list(order)
     return pack(system.vectors[:, chosen], np.diag(-factor * system.values[chosen]))
 
@@ -183,6 +199,14 @@ def spectrum(values: Matrix, order: Sequence[int], barrier: float) -> Spectrum:
     the roots of ``x^2 - 4 b x + 2`` for each ``i <= d``, from its norm and ``beta_ii``;
     the roots of ``x^2 - 2 (l_j - l_i + b) x + 1`` for each ``j < i <= d``, from ``<u_i, u_j>`` and ``beta_ij``.
 
+    Args:
+        values: (n,) eigenvalues of the Laplacian, ascending.
+        order: the eigenvector that each component is.
+        barrier: ``b``.
+
+    Returns:
+        (m,) complex eigenvalues, unordered.
+
     Example:
         >>> spectrum(np.array([0.0, 2.0]), [0], barrier=1.0).real.round(4)
         array([4.    , 3.4142, 0.5858])
@@ -200,7 +224,16 @@ def complete_order(order: Sequence[int], size: int) -> list[int]:
 
 
 def smallest_real_part(system: Eigensystem, order: Sequence[int], barrier: float) -> float:
-    """The smallest real part of the Jacobian's eigenvalues at an equilibrium: positive where it is stable."""
+    """The smallest real part of the Jacobian's eigenvalues at an equilibrium: positive where it is stable.
+
+    Args:
+        system: the Laplacian and its eigenvectors.
+        order: the eigenvector that each component is.
+        barrier: ``b``.
+
+    Returns:
+        A real number.
+    """
     with jax.enable_x64(True):
         found = jacobian(equilibrium(system, order), barrier, system.laplacian, len(order))
         return float(np.linalg.eigvals(np.asarray(found)).real.min())
@@ -211,6 +244,13 @@ def needed_barrier(laplacian: Matrix, dim: int) -> float:
 
     Found by bisection on the eigenvalues of the Jacobian: 0 where any positive barrier will do, infinity where none
     does because an eigenvalue among the first ``dim + 1`` is repeated.
+
+    Args:
+        laplacian: (n, n) symmetric.
+        dim: number of components.
+
+    Returns:
+        A barrier, 0 or infinity.
 
     Example:
         >>> round(needed_barrier(np.array([[0.3, -0.3], [-0.3, 0.3]]), 2), 6)
