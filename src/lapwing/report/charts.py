@@ -7,7 +7,8 @@ from itertools import cycle, pairwise
 from typing import Any, NamedTuple
 
 from lapwing.plots.figures import CURVE_PANELS, CurvePanel, History, curve_panels
-from lapwing.report.sources import EpisodeLengths, StoredRun
+from lapwing.report.sources import StoredRun
+from lapwing.storage.schemas import EpisodeLengths
 
 # Okabe and Ito's colours, lightened a little to be legible on dark and on white.
 BLUE, ORANGE, GREEN, PINK, SKY, AMBER = "#1f85c9", "#d9632b", "#16a085", "#c777a5", "#5db6e6", "#d99a1c"

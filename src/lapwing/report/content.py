@@ -39,9 +39,9 @@ from lapwing.report.charts import (
     spectrum_chart,
     visits_chart,
 )
-from lapwing.report.sources import ScoreRecord, StoredRun
+from lapwing.report.sources import StoredRun
 from lapwing.solving import solve
-from lapwing.storage.schemas import is_number
+from lapwing.storage.schemas import ScoreRecord, is_number
 
 Made = TypeVar("Made")
 

@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Any, TypeVar
 
-import msgspec
 from numpy.typing import NDArray
 
 from lapwing.data import Audit
 from lapwing.errors import ArgumentError, DamagedFileError
 from lapwing.representation import LaplacianRepresentation, load
-from lapwing.storage.reading import read_array, read_record, read_rows
-from lapwing.storage.schemas import learning_history, world_name
+from lapwing.storage.reading import convert, read_array, read_record, read_rows
+from lapwing.storage.schemas import DataRecord, Provenance, ScoresRecord, learning_history, world_name
 
 # A run keeps at most 8 MiB of observations.
 MAX_OBSERVATION_BYTES = 64 << 20
@@ -26,62 +25,7 @@ OLD_NAMES = {
     "mean_gap_untruncated": "mean_lag_untruncated",
 }
 
-Count = Annotated[int, msgspec.Meta(ge=0)]
 Content = TypeVar("Content")
-
-
-class EpisodeLengths(msgspec.Struct):
-    """How many episodes have which ``lengths``, or lie between which ``edges``."""
-
-    counts: list[Count]
-    lengths: list[Count] | None = None
-    edges: list[float] | None = None
-
-
-class DataRecord(msgspec.Struct):
-    """What ``audit.json`` holds besides the audit itself; see ``audit_record`` in ``run_folder.py``."""
-
-    visits_of: Literal["states", "cells", "rows"] | None = None
-    visits: list[Count] | None = None
-    visits_shape: list[Annotated[int, msgspec.Meta(ge=1)]] | None = None
-    episode_lengths: EpisodeLengths | None = None
-
-
-class ScoreRecord(msgspec.Struct):
-    """A :class:`lapwing.evaluation.Score` as JSON types."""
-
-    cosine: float
-    subspace_cosine: float
-    mean_eigenvalue_error: float
-    cosines: list[float]
-    subspace_cosines: list[float]
-    clusters: list[list[Count]]
-    tolerance: float
-    eigenvalue_errors: list[float | None]
-    definition: str
-
-
-class Eigenvalues(msgspec.Struct):
-    """Eigenvalues with their definition."""
-
-    definition: str
-    values: list[float]
-
-
-class ScoresRecord(msgspec.Struct):
-    """What ``scores.json`` holds: scores against the ground truth, and the eigenvalues of the counting baseline."""
-
-    learned: ScoreRecord | None = None
-    baseline: ScoreRecord | None = None
-    baseline_eigenvalues: Eigenvalues | None = None
-
-
-class Provenance(msgspec.Struct):
-    """What ``provenance.json`` holds (``made.json`` in runs of version 0.1)."""
-
-    command: list[str] | None = None
-    date: str | None = None
-    versions: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,10 +126,7 @@ def _read(path: Path, kind: type[Content]) -> Content | None:
     if not path.exists():
         return None
     content = {OLD_NAMES.get(name, name): value for name, value in read_record(path).items()}
-    try:
-        return msgspec.convert(content, kind)
-    except msgspec.ValidationError as error:
-        raise DamagedFileError(f"{path}: {error}; the file is damaged") from error
+    return convert(content, kind, path)
 
 
 def _read_audit(path: Path) -> tuple[Audit | None, DataRecord]:

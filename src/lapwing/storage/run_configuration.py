@@ -8,7 +8,7 @@ import msgspec
 
 from lapwing.errors import ArgumentError, DamagedFileError
 from lapwing.storage.files import write_json
-from lapwing.storage.reading import read_manifest
+from lapwing.storage.reading import convert, read_manifest
 
 FORMAT = "lapwing-run"
 VERSION = 2
@@ -66,11 +66,7 @@ def read_configuration(folder: Path) -> RunConfiguration | None:
     path = folder / RUN_FILE
     if not path.exists():
         return None
-    content = read_manifest(path, FORMAT, VERSION)
-    try:
-        found = msgspec.convert(content, RunConfiguration)
-    except msgspec.ValidationError as error:
-        raise DamagedFileError(f"{path} is damaged: {error}; begin the run again") from error
+    found = convert(read_manifest(path, FORMAT, VERSION), RunConfiguration, path)
     if found.status not in (UNFINISHED, FINISHED):
         raise DamagedFileError(f"{path} is damaged: its status is neither {UNFINISHED} nor {FINISHED}")
     return found

@@ -5,7 +5,7 @@ A field that a record does not list is ignored, so that a later version may add 
 
 import math
 import sys
-from typing import Annotated, Any, TypeGuard
+from typing import Annotated, Any, Literal, TypeGuard
 
 from msgspec import Meta, Struct
 
@@ -75,6 +75,60 @@ class GridDescription(Struct, frozen=True):
     observation: str
     slip: float
     policy: list[list[float]] | None = None
+
+
+class EpisodeLengths(Struct, frozen=True):
+    """How many episodes have which ``lengths``, or lie between which ``edges``."""
+
+    counts: list[Natural]
+    lengths: list[Natural] | None = None
+    edges: list[float] | None = None
+
+
+class DataRecord(Struct, frozen=True):
+    """What ``audit.json`` holds besides the audit itself; see ``audit_record`` in ``run_folder.py``."""
+
+    visits_of: Literal["states", "cells", "rows"] | None = None
+    visits: list[Natural] | None = None
+    visits_shape: list[Positive] | None = None
+    episode_lengths: EpisodeLengths | None = None
+
+
+class ScoreRecord(Struct, frozen=True):
+    """A :class:`lapwing.evaluation.Score` as JSON types."""
+
+    cosine: float
+    subspace_cosine: float
+    mean_eigenvalue_error: float
+    cosines: list[float]
+    subspace_cosines: list[float]
+    clusters: list[list[Natural]]
+    tolerance: float
+    eigenvalue_errors: list[float | None]
+    definition: str
+
+
+class Eigenvalues(Struct, frozen=True):
+    """Eigenvalues with their definition."""
+
+    definition: str
+    values: list[float]
+
+
+class ScoresRecord(Struct, frozen=True):
+    """What ``scores.json`` holds: scores against the ground truth, and the eigenvalues of the counting baseline."""
+
+    learned: ScoreRecord | None = None
+    baseline: ScoreRecord | None = None
+    baseline_eigenvalues: Eigenvalues | None = None
+
+
+class Provenance(Struct, frozen=True):
+    """What ``provenance.json`` holds (``made.json`` in runs of version 0.1)."""
+
+    command: list[str] | None = None
+    date: str | None = None
+    versions: dict[str, Any] | None = None
 
 
 def is_number(value: Any) -> TypeGuard[float]:
