@@ -1,4 +1,4 @@
-"""Exact answers: ``operator`` and ``solve``, from a world, a matrix, or counted experience."""
+"""``operator`` and ``solve``: exact, from a world or a matrix, or tabular, from counted experience."""
 
 import warnings
 from pathlib import Path
@@ -16,8 +16,7 @@ from lapwing.diagnostics.problems import ProblemError, above_the_rank, one_state
 from lapwing.encoders.cosine import CosineEncoder
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.environments import ClosedForm, Layout, World, make_world
-from lapwing.environments.grid import ObservationMode
-from lapwing.errors import LapwingError, LapwingWarning
+from lapwing.errors import ArgumentError, LapwingWarning
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, canonical_signs, group_degenerate
 from lapwing.operators.eigensolver import Eigenpairs, Say, smallest_eigenpairs
 from lapwing.operators.operator import (
@@ -35,10 +34,10 @@ EXTRA_PAIRS = 6
 def operator(
     source: Any,
     *,
-    observation: ObservationMode | None = None,
+    observation: str | None = None,
     slip: float | None = None,
-    policy: ArrayLike | None = None,
-    rho: ArrayLike | str | None = None,
+    policy: "ArrayLike | None" = None,
+    rho: "ArrayLike | str | None" = None,
     layouts: str | Path | None = None,
 ) -> Operator:
     """The one-step operator of a world, a row-stochastic matrix, or experience (counts).
@@ -50,6 +49,9 @@ def operator(
         policy: (states, 4) probabilities of the moves, for grids.
         rho: weights of the inner product: None (stationary), ``"uniform"`` (the paper's), or one weight per state.
         layouts: folder of layout files.
+
+    Returns:
+        The operator with its weights and the observation of each state.
 
     Example:
         >>> operator("GridMaze-7").num_states
@@ -70,7 +72,7 @@ def operator(
     _refuse_options(source, observation=observation, slip=slip, policy=policy)
     if issparse(source) or isinstance(source, (np.ndarray, list, tuple)):
         return operator_from_matrix(source, rho)
-    raise LapwingError(
+    raise ArgumentError(
         f"cannot make an operator from {type(source).__name__}; give a world's name, a layout, a grid world, "
         "a row-stochastic matrix or trajectories"
     )
@@ -80,26 +82,29 @@ def solve(
     source: Any,
     dim: int = 11,
     *,
-    definition: Definition | str | None = None,
-    observation: ObservationMode | None = None,
+    definition: "Definition | str | None" = None,
+    observation: str | None = None,
     slip: float | None = None,
-    policy: ArrayLike | None = None,
-    rho: ArrayLike | str | None = None,
+    policy: "ArrayLike | None" = None,
+    rho: "ArrayLike | str | None" = None,
     layouts: str | Path | None = None,
-    say: Say | None = None,
+    say: "Say | None" = None,
 ) -> LaplacianRepresentation:
-    """The exact Laplacian representation, which solves the paper's Eq. 1; of trajectories, the counting estimate.
+    """The exact Laplacian representation, which solves the paper's Eq. 1; of trajectories, the tabular estimate.
 
     Args:
         source: as for :func:`operator`, or a world whose closed form is known, as :class:`BoxWorld`.
         dim: how many eigenvectors.
-        definition: in which Laplacian to give eigenvalues; one_step unless said.
+        definition: in which Laplacian to give eigenvalues; one_step unless given.
         observation: see :func:`operator`, as for slip, policy, rho and layouts.
         slip: see :func:`operator`.
         policy: see :func:`operator`.
         rho: see :func:`operator`.
         layouts: see :func:`operator`.
-        say: called with a few words when a long stage begins.
+        say: called with a short message when a long stage begins.
+
+    Returns:
+        The representation; its last eigenvalue's whole cluster is kept with it.
 
     Example:
         >>> solve("GridMaze-7", dim=3).eigenvalues_in("successor(0.9)").round(4)
@@ -120,7 +125,7 @@ def solve(
     built = operator(source, observation=observation, slip=slip, policy=policy, rho=rho)
     if isinstance(source, Trajectories) and built.num_states < 2:
         raise ProblemError(one_state())
-    _say_if_disconnected(built)
+    _warn_if_disconnected(built)
     pairs, kept = _pairs_with_whole_cluster(built, dim, say)
     everything = canonical_signs(pairs.vectors / np.sqrt(built.rho)[:, None])
     noise = _sampling_angles(source, built, everything, pairs) if isinstance(source, Trajectories) else None
@@ -168,7 +173,7 @@ def _end_of_cluster(eigenvalues: NDArray[np.float64], dim: int, tolerance: float
     return next(cluster.stop for cluster in group_degenerate(eigenvalues, tolerance) if dim - 1 in cluster)
 
 
-def _say_if_disconnected(built: Operator) -> None:
+def _warn_if_disconnected(built: Operator) -> None:
     parts = built.num_components()
     if parts > 1:
         name = world_name(built.metadata, "this world")
@@ -201,11 +206,11 @@ def _from_closed_form(world: World, found: ClosedForm, dim: int, definition: Def
 def _checked_dim(dim: Any) -> int:
     whole = as_whole(dim)
     if whole is None or whole < 1:
-        raise LapwingError(f"dim must be a whole number of at least 1, got {shown(dim)}")
+        raise ArgumentError(f"dim must be a whole number of at least 1, got {shown(dim)}")
     return whole
 
 
 def _refuse_options(source: Any, **options: Any) -> None:
     given = [name for name, value in options.items() if value is not None]
     if given:
-        raise LapwingError(f"{', '.join(given)} cannot be changed for {type(source).__name__}; they are for worlds")
+        raise ArgumentError(f"{', '.join(given)} cannot be changed for {type(source).__name__}; they are for worlds")

@@ -1,4 +1,4 @@
-"""One score of a representation against a truth: similarities, eigenvalue errors, and how they were measured."""
+"""Scores against the ground truth: similarities, eigenvalue errors, and how they were measured."""
 
 import warnings
 from dataclasses import dataclass
@@ -11,8 +11,9 @@ from lapwing.checks import as_real, shown
 from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import Definition, as_definition, successor
 from lapwing.encoders.lookup import LookupEncoder
-from lapwing.errors import LapwingError, LapwingWarning
+from lapwing.errors import ArgumentError, DataError, LapwingWarning
 from lapwing.evaluation.similarity import paper_cosines, subspace_cosines
+from lapwing.operators import Operator
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, group_degenerate
 from lapwing.representation import LaplacianRepresentation
 from lapwing.solving import solve
@@ -23,7 +24,7 @@ ZERO_EIGENVALUE = 1e-9
 
 @dataclass(frozen=True)
 class Score:
-    """How close a representation is to a truth.
+    """How close a representation is to the ground truth.
 
     Attributes:
         cosine: the paper's average cosine similarity, component by component.
@@ -83,16 +84,19 @@ def score(
     observations: ArrayLike | None = None,
     weights: ArrayLike | None = None,
 ) -> Score:
-    """Compare a representation with a truth on the truth's own states.
+    """Compare a representation with the ground truth, on the states of the ground truth.
 
     Args:
         model: what was learned or estimated.
-        truth: what it should be, usually from :func:`lapwing.solve`.
+        truth: the ground truth, usually from :func:`lapwing.solve`.
         tolerance: relative width within which true eigenvalues count as one for ``subspace_cosine``;
             1e-6 if both are exact, else 1 %.
-        definition: in which to compare eigenvalues; the paper's ``successor(0.9)`` unless said.
-        observations: where to compare; all states of the truth unless said.
-        weights: of those observations; equal unless said.
+        definition: in which to compare eigenvalues; the paper's ``successor(0.9)`` unless given.
+        observations: where to compare; all states of the ground truth unless given.
+        weights: of those observations; equal unless given.
+
+    Returns:
+        The score; ``print`` shows it in three lines.
 
     Example:
         >>> truth = solve("GridRoom-1", dim=5)
@@ -101,13 +105,13 @@ def score(
     """
     for label, given in (("model", model), ("truth", truth)):
         if not isinstance(given, LaplacianRepresentation):
-            raise LapwingError(
+            raise ArgumentError(
                 f"the {label} must be a representation from lw.learn, lw.solve or lw.load, got {given!r}"
             )
     width = 0.0 if tolerance is None else as_real(tolerance)
     if width is None or not width >= 0:
-        raise LapwingError(f"tolerance must be a number of at least 0, got {shown(tolerance)}")
-    _say_if_worlds_differ(model, truth)
+        raise ArgumentError(f"tolerance must be a number of at least 0, got {shown(tolerance)}")
+    _warn_if_worlds_differ(model, truth)
     chosen = successor(0.9) if definition is None else as_definition(definition)
     points, rho = _support(truth, observations, weights)
     dim = min(model.dim, truth.dim)
@@ -143,25 +147,41 @@ def relative_errors(estimates: ArrayLike, truth: ArrayLike) -> NDArray[np.float6
 
 
 def counting_score(
-    data: Trajectories,
+    data: Trajectories | Operator | LaplacianRepresentation,
     truth: LaplacianRepresentation,
     *,
     tolerance: float | None = None,
     definition: Definition | str | None = None,
 ) -> Score:
-    """The yardstick: the score that counting transitions and diagonalising reaches on the same data."""
+    """The score of the baseline: the tabular (counting) estimate from the same data.
+
+    Args:
+        data: the experience; or the operator counted from it, or the baseline itself, where it has been solved.
+        truth: the ground truth, from :func:`lapwing.solve`.
+        tolerance: see :func:`score`.
+        definition: see :func:`score`.
+
+    Returns:
+        The baseline's score.
+
+    Example:
+        >>> from lapwing.data import collect
+        >>> counting_score(collect("GridMaze-7", 20_000), solve("GridMaze-7", dim=3)).cosine > 0.99
+        True
+    """
     if not isinstance(truth, LaplacianRepresentation):
-        raise LapwingError(f"the truth must be a representation from lw.solve, got {truth!r}")
-    return score(solve(data, truth.dim), truth, tolerance=tolerance, definition=definition)
+        raise ArgumentError(f"the ground truth must be a representation from lw.solve, got {shown(truth)}")
+    baseline = data if isinstance(data, LaplacianRepresentation) else solve(data, truth.dim)
+    return score(baseline, truth, tolerance=tolerance, definition=definition)
 
 
-def _say_if_worlds_differ(model: LaplacianRepresentation, truth: LaplacianRepresentation) -> None:
+def _warn_if_worlds_differ(model: LaplacianRepresentation, truth: LaplacianRepresentation) -> None:
     worlds = [given.metadata.get("world") for given in (model, truth)]
     layouts = [world.get("layout") if isinstance(world, dict) else None for world in worlds]
     if None not in layouts and layouts[0] != layouts[1]:
         names = [world_name(given.metadata, "?") for given in (model, truth)]
         warnings.warn(
-            f"the model belongs to {names[0]} and the truth to {names[1]}: the score compares different worlds",
+            f"the model belongs to {names[0]} and the ground truth to {names[1]}: the score compares different worlds",
             LapwingWarning,
             stacklevel=3,
         )
@@ -173,13 +193,13 @@ def _support(
     if observations is None:
         support = getattr(truth.encoder, "support", None)
         if support is None:
-            raise LapwingError("this truth has no states of its own; give observations to compare on")
+            raise ArgumentError("this ground truth has no states of its own; give observations to compare on")
         points, rho = support()
         return points, rho
     points = np.asarray(observations)
     rho = np.ones(len(points)) if weights is None else np.asarray(weights, dtype=np.float64)
     if rho.shape != (len(points),) or (rho < 0).any() or not 0 < rho.sum() < np.inf:
-        raise LapwingError(f"weights must be {len(points)} numbers of at least 0, one per observation")
+        raise ArgumentError(f"weights must be {len(points)} numbers of at least 0, one per observation")
     return points, rho / rho.sum()
 
 
@@ -187,9 +207,9 @@ def _values_on(model: LaplacianRepresentation, points: NDArray[Any]) -> NDArray[
     if not isinstance(model.encoder, LookupEncoder):
         values = np.asarray(model.transform(points), dtype=np.float64)
     else:
-        # A table knows nothing of states it never saw: it says 0 there, and the score suffers for it.
+        # A table knows nothing of states it never saw: its value there is 0, which lowers the score.
         numbers = model.encoder.numbers_of(points)
         values = np.where(numbers[:, None] >= 0, model.encoder.values[numbers, : model.dim], 0.0)
     if not (np.isfinite(values).all() and np.isfinite(model.mu).all()):
-        raise LapwingError("the representation gives NaN or infinity on some states or as eigenvalue; it has diverged")
+        raise DataError("the representation gives NaN or infinity on some states or as eigenvalue; it has diverged")
     return values

@@ -13,7 +13,7 @@ def paper_cosines(learned: Values, truth: Values, weights: Values, clusters: lis
 
     What the paper averages in Section 5 (its Figures 1, 3, 4A, 5 and 8-10, Tables 1 and 2).
 
-    A component whose true eigenvalue repeats exactly is compared with its projection onto the whole eigenspace, for
+    A component whose true eigenvalue repeats exactly is compared with its projection onto the whole eigenspace, because
     there is no one true eigenvector.
 
     Args:
@@ -21,6 +21,9 @@ def paper_cosines(learned: Values, truth: Values, weights: Values, clusters: lis
         truth: (n, m) true eigenvectors, m >= d if the last cluster needs more.
         weights: (n,) rho.
         clusters: which columns of ``truth`` share an eigenvalue.
+
+    Returns:
+        (d,) cosines between 0 and 1.
 
     Note:
         The paper does not say what it does with repeated eigenvalues. Its GridRoom-1, where eight of eleven repeat,
@@ -32,7 +35,7 @@ def paper_cosines(learned: Values, truth: Values, weights: Values, clusters: lis
         columns = slice(cluster.start, min(cluster.stop, learned.shape[1]))
         if columns.start >= learned.shape[1]:
             break
-        # A basis of its own, for the weights need not be those in which the truth is orthonormal.
+        # A basis of its own, because the weights need not be those in which the truth is orthonormal.
         eigenspace = _orthonormal_basis(root * truth[:, cluster.start : cluster.stop])
         cosines[columns] = np.linalg.norm(eigenspace.T @ _unit_columns(root * learned[:, columns]), axis=0)
     return np.minimum(cosines, 1.0)
@@ -42,7 +45,16 @@ def subspace_cosines(learned: Values, truth: Values, weights: Values, clusters: 
     """(d,) cosines of the principal angles between learned and true eigenspaces, cluster by cluster.
 
     Invariant to signs and to rotations inside a cluster; unlike :func:`paper_cosines`, two components that learned
-    the same direction count once. Within a cluster they are in falling order. Arguments as there.
+    the same direction count once.
+
+    Args:
+        learned: (n, d) components on n states.
+        truth: (n, m) true eigenvectors.
+        weights: (n,) rho.
+        clusters: which columns of ``truth`` share an eigenvalue.
+
+    Returns:
+        (d,) cosines between 0 and 1, in falling order within a cluster.
     """
     root = np.sqrt(weights)[:, None]
     cosines = np.zeros(learned.shape[1])

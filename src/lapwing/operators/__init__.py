@@ -1,5 +1,28 @@
-"""The exact side, in float64: operators, eigensolvers, clusters, Rayleigh-Ritz."""
+"""The exact side, in float64: operators, eigensolvers, clusters of eigenvalues, Rayleigh-Ritz."""
 
-from lapwing.operators.operator import laplacian, operator_from_matrix
+from lapwing.operators.clusters import canonical_signs, group_degenerate
+from lapwing.operators.eigensolver import Eigenpairs, smallest_eigenpairs
+from lapwing.operators.operator import (
+    Operator,
+    laplacian,
+    operator_from_matrix,
+    operator_from_trajectories,
+    operator_from_world,
+    stationary_distribution,
+)
+from lapwing.operators.ritz import Ritz, rayleigh_ritz
 
-__all__ = ["laplacian", "operator_from_matrix"]
+__all__ = [
+    "Eigenpairs",
+    "Operator",
+    "Ritz",
+    "canonical_signs",
+    "group_degenerate",
+    "laplacian",
+    "operator_from_matrix",
+    "operator_from_trajectories",
+    "operator_from_world",
+    "rayleigh_ritz",
+    "smallest_eigenpairs",
+    "stationary_distribution",
+]

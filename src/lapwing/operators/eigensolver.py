@@ -9,7 +9,7 @@ from scipy.linalg import eigh
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import LinearOperator, SuperLU, eigsh, splu
 
-from lapwing.errors import LapwingError
+from lapwing.errors import ArgumentError
 
 DENSE_LIMIT = 500
 DENSE_LIMIT_FILLED = 6000
@@ -37,19 +37,22 @@ def smallest_eigenpairs(
     Args:
         symmetric: S, sparse, symmetric.
         count: how many pairs.
-        say: called with a few words when a long stage begins.
+        say: called with a short message when a long stage begins.
         largest_mu: no eigenvalue of S exceeds this; 1 for every S in the inner product of its stationary rho.
+
+    Returns:
+        The eigenpairs, eigenvalues ascending.
     """
     size = symmetric.shape[0]
     if not 1 <= count <= size:
-        raise LapwingError(f"asked for {count} eigenvectors of {size} states; ask for 1 to {size}")
+        raise ArgumentError(f"asked for {count} eigenvectors of {size} states; ask for 1 to {size}")
     laplacian = csr_array(eye_array(size) - symmetric)
-    # A matrix that is nearly full, or a good part of all eigenvectors, is no job for a sparse solver.
+    # A matrix that is nearly full, or a good part of all eigenvectors, does not suit a sparse solver.
     heavy = laplacian.nnz > FILLED_SHARE * size**2 or count > size // 4
     if size <= DENSE_LIMIT or (heavy and size <= DENSE_LIMIT_FILLED):
         values, vectors = eigh(laplacian.toarray(), subset_by_index=[0, count - 1])
     elif count > size // 4:
-        raise LapwingError(
+        raise ArgumentError(
             f"{count} of {size} eigenvectors are too many for a sparse solver; ask for at most {size // 4}"
         )
     else:
@@ -102,4 +105,4 @@ def _with_missed_copies(
         place = int(np.searchsorted(values, value))
         values = np.insert(values, place, value)[:count]
         vectors = np.insert(vectors, place, vector[:, 0], axis=1)[:, :count]
-    raise LapwingError("the sparse solver kept finding missed eigenvectors; ask for fewer components")
+    raise ArgumentError("the sparse solver kept finding missed eigenvectors; ask for fewer components")

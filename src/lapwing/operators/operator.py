@@ -13,7 +13,7 @@ from lapwing.checks import as_reals, shown
 from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import Definition
 from lapwing.environments import World
-from lapwing.errors import DataError, LapwingError
+from lapwing.errors import ArgumentError, DataError, LapwingError
 
 MAX_DENSE_STATES = 6000
 
@@ -68,12 +68,20 @@ class Operator:
     def is_reversible(self, tolerance: float = 1e-10) -> bool:
         """Whether ``rho_s P_ss' = rho_s' P_s's``: P is then its own adjoint, and nothing is lost by symmetrising."""
         flow = diags_array(self.rho) @ self.matrix
-        gap = np.abs((flow - flow.T).tocsr())
-        return bool(gap.max() <= tolerance * np.abs(flow.tocsr()).max())
+        difference = np.abs((flow - flow.T).tocsr())
+        return bool(difference.max() <= tolerance * np.abs(flow.tocsr()).max())
 
 
 def operator_from_world(world: World, rho: ArrayLike | str | None = None) -> Operator:
-    """The exact operator of a world under its own policy, if its states can be listed."""
+    """The exact operator of a world under its own policy, if its states can be listed.
+
+    Args:
+        world: with a table and a transition matrix.
+        rho: None (stationary), ``"uniform"``, or (states,) weights.
+
+    Returns:
+        The operator.
+    """
     matrix, table = world.transition_matrix(), world.table()
     if matrix is None or table is None:
         raise DataError(f"{world.name} has no transition matrix; solve() knows its closed form, if it has one")
@@ -83,26 +91,41 @@ def operator_from_world(world: World, rho: ArrayLike | str | None = None) -> Ope
 def operator_from_matrix(
     matrix: ArrayLike | sparray | spmatrix, rho: ArrayLike | str | None = None, observations: ArrayLike | None = None
 ) -> Operator:
-    """An operator from a row-stochastic matrix; without observations, states are known by their numbers."""
+    """An operator from a row-stochastic matrix.
+
+    Args:
+        matrix: (n, n), dense or sparse.
+        rho: None (stationary), ``"uniform"``, or (n,) weights.
+        observations: (n, ...) one per state; without them, states are known by their numbers.
+
+    Returns:
+        The operator.
+    """
     checked = _checked_matrix(matrix)
     count = checked.shape[0]
     table = np.arange(count, dtype=np.int64)[:, None] if observations is None else np.asarray(observations)
     if table.ndim < 2 or len(table) != count:
-        raise LapwingError(f"observations must have shape ({count}, ...), one per state, got {table.shape}")
+        raise DataError(f"observations must have shape ({count}, ...), one per state, got {table.shape}")
     metadata = {"world": {"kind": "matrix", "name": f"matrix of {count} states"}}
     return Operator(checked, _weights(checked, rho), table, exact=True, metadata=metadata)
 
 
 def operator_from_trajectories(data: Trajectories) -> Operator:
-    """The counting estimate of the operator: transitions counted both ways, over the states that were visited.
+    """The tabular (counting) estimate: transitions counted both ways, over the states that were visited.
 
     With counts N the symmetrised flow is (N + N^T)/2; its row sums are rho, so P is reversible and keeps constants.
+
+    Args:
+        data: experience whose observations repeat.
+
+    Returns:
+        The operator, not exact.
     """
     return operator_and_rows(data)[0]
 
 
 def operator_and_rows(data: Trajectories) -> tuple[Operator, NDArray[np.int64]]:
-    """The counting estimate, and the row of ``data.observations`` that each of its states is."""
+    """The tabular estimate, and the row of ``data.observations`` that each of its states is."""
     counts = data.counts()
     flow = csr_array((counts + counts.T) / 2.0)
     degree = np.asarray(flow.sum(axis=1)).ravel()
@@ -118,10 +141,17 @@ def laplacian(operator: Operator, definition: Definition) -> NDArray[np.float64]
     """Dense ``I - f(P)`` symmetrised in the rho inner product: the definition itself, not a map of eigenvalues.
 
     For a reversible operator its eigenvalues are ``definition.from_mu(mu)``. Otherwise symmetrising and f do not
-    commute, and this is what pairs of states sampled with those gaps really give.
+    commute, and this is what pairs of states sampled with those lags really give.
+
+    Args:
+        operator: of at most 6,000 states.
+        definition: which f.
+
+    Returns:
+        (n, n) matrix.
     """
     if operator.num_states > MAX_DENSE_STATES:
-        raise LapwingError(
+        raise DataError(
             f"a dense Laplacian of {operator.num_states:,} states does not fit; the limit is {MAX_DENSE_STATES:,}"
         )
     p = operator.matrix.toarray()
@@ -142,13 +172,20 @@ def laplacian(operator: Operator, definition: Definition) -> NDArray[np.float64]
 
 
 def stationary_distribution(matrix: csr_array) -> NDArray[np.float64]:
-    """The distribution that P keeps, uniform where that is one; an error where it is not unique or has zeros."""
+    """The distribution that P keeps, uniform where that is one; an error where it is not unique or has zeros.
+
+    Args:
+        matrix: (n, n) row-stochastic.
+
+    Returns:
+        (n,) positive weights that sum to one.
+    """
     count = matrix.shape[0]
     if np.abs(np.asarray(matrix.sum(axis=0)).ravel() - 1.0).max() < 1e-10:
         return np.full(count, 1.0 / count)
     parts = int(connected_components(matrix, directed=True, connection="strong")[0])
     if parts > 1:
-        raise LapwingError(
+        raise DataError(
             f"these dynamics have no unique positive stationary distribution ({parts} classes of states that cannot "
             "all reach one another); pass rho='uniform' or your own weights"
         )
@@ -164,11 +201,11 @@ def stationary_distribution(matrix: csr_array) -> NDArray[np.float64]:
         weights[others] = splu(balance[others][:, others].tocsc()).solve(inflow)
     except RuntimeError:
         # A state that is left once in 1e17 steps is never left in float64, and there is nothing to divide by.
-        raise LapwingError(_LOST_IN_ROUNDING) from None
+        raise DataError(_LOST_IN_ROUNDING) from None
     with np.errstate(all="ignore"):
         weights /= weights.sum()
     if not weights.min() > np.finfo(np.float64).tiny:
-        raise LapwingError(_LOST_IN_ROUNDING)
+        raise DataError(_LOST_IN_ROUNDING)
     return weights
 
 
@@ -178,30 +215,30 @@ def _weights(matrix: csr_array, rho: ArrayLike | str | None) -> NDArray[np.float
         return stationary_distribution(matrix)
     if isinstance(rho, str):
         if rho != "uniform":
-            raise LapwingError(f"rho must be 'uniform', an array of weights or None (stationary), got {shown(rho)}")
+            raise ArgumentError(f"rho must be 'uniform', an array of weights or None (stationary), got {shown(rho)}")
         return np.full(count, 1.0 / count)
     weights = as_reals(rho)
     if weights is None or weights.shape != (count,) or not np.isfinite(weights).all() or (weights <= 0).any():
-        raise LapwingError(f"rho must be {count} positive finite weights, one per state")
+        raise ArgumentError(f"rho must be {count} positive finite weights, one per state")
     with np.errstate(over="ignore"):
         total = weights.sum()
     shares = weights / total
     if not shares.min() > np.finfo(np.float64).tiny:
-        raise LapwingError("rho spans too many orders of magnitude; divide the weights by their sum, drop the smallest")
+        raise ArgumentError("rho spans too many orders of magnitude; drop the smallest weights")
     return shares
 
 
 def _checked_matrix(matrix: ArrayLike | sparray | spmatrix) -> csr_array:
     checked = _as_csr(matrix)
     if checked.ndim != 2 or checked.shape[0] != checked.shape[1] or checked.shape[0] == 0:
-        raise LapwingError(f"a transition matrix is square and not empty, got shape {checked.shape}")
+        raise DataError(f"a transition matrix is square and not empty, got shape {checked.shape}")
     if not np.isfinite(checked.data).all() or (checked.data < 0).any():
-        raise LapwingError("a transition matrix holds finite numbers of at least 0; this one does not")
+        raise DataError("a transition matrix holds finite numbers of at least 0; this one does not")
     sums = np.asarray(checked.sum(axis=1)).ravel()
     wrong = np.abs(sums - 1.0) > 1e-6
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise LapwingError(
+        raise DataError(
             f"row {row} of the transition matrix sums to {sums[row]:.6g}, not to 1 ({int(wrong.sum())} such row(s)); "
             "divide each row by its sum"
         )
@@ -231,11 +268,11 @@ def _as_csr(matrix: ArrayLike | sparray | spmatrix) -> csr_array:
         if rows.dtype.kind not in "biufO":
             raise TypeError(f"it holds {rows.dtype}")
         if rows.ndim != 2:
-            raise LapwingError(f"a transition matrix is square and not empty, got shape {rows.shape}")
+            raise DataError(f"a transition matrix is square and not empty, got shape {rows.shape}")
         if issparse(rows):
             _check_indices(rows)
         return csr_array(rows, dtype=np.float64, copy=True)
     except LapwingError:
         raise
     except (TypeError, ValueError, OverflowError) as error:
-        raise LapwingError(f"this is not a matrix of real numbers: {error}") from error
+        raise DataError(f"this is not a matrix of real numbers: {error}") from error

@@ -9,7 +9,7 @@ from scipy.linalg import eigh
 
 from lapwing.checks import as_reals, shown
 from lapwing.data.trajectories import Trajectories
-from lapwing.errors import LapwingError
+from lapwing.errors import ArgumentError, DataError
 from lapwing.operators.operator import Operator, operator_and_rows
 
 Functions = Callable[[NDArray[Any]], ArrayLike] | ArrayLike
@@ -27,13 +27,16 @@ class Ritz(NamedTuple):
     rotation: NDArray[np.float64]
 
 
-def rayleigh_ritz(functions: Functions, data: Trajectories | Operator) -> Ritz:
+def rayleigh_ritz(functions: "Functions", data: Trajectories | Operator) -> Ritz:
     """Rotate functions to the eigenfunctions of the one-step operator as far as their span allows.
 
     Args:
         functions: a function from observations (n, ...) to values (n, k), or the values themselves, one row per
             row of ``data.observations``.
         data: experience, or an operator.
+
+    Returns:
+        Eigenvalues and the rotation.
 
     Example:
         >>> from lapwing.environments import make_world
@@ -49,10 +52,10 @@ def rayleigh_ritz(functions: Functions, data: Trajectories | Operator) -> Ritz:
 def ritz_from_forms(gram: NDArray[np.float64], cross: NDArray[np.float64], cut: float = 1e-10) -> Ritz:
     """Solve the k x k problem ``cross w = mu gram w``, leaving out directions in which the functions vanish."""
     if not (np.isfinite(gram).all() and np.isfinite(cross).all()):
-        raise LapwingError("the functions take values that are NaN or infinite on the data")
+        raise DataError("the functions take values that are NaN or infinite on the data")
     scale = np.sqrt(np.diag(gram))
     if not (scale > 0).any():
-        raise LapwingError("all functions are zero on the data: there is nothing to rotate")
+        raise DataError("all functions are zero on the data: there is nothing to rotate")
     scale = np.where(scale > 0, scale, 1.0)
     sizes, directions = eigh(gram / np.outer(scale, scale))
     keep = sizes > cut * sizes[-1]
@@ -66,11 +69,11 @@ def quadratic_forms(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """``<u_j, u_k>`` and ``<u_j, P u_k>`` symmetrised, under the data's own distribution, both ends of a step alike."""
     if not isinstance(data, (Trajectories, Operator)):
-        raise LapwingError(f"the data must be Trajectories or an Operator, got {shown(data)}")
+        raise ArgumentError(f"the data must be Trajectories or an Operator, got {shown(data)}")
     if isinstance(data, Trajectories):
         data.require_one_key()
     if not callable(functions) and as_reals(functions) is None:
-        raise LapwingError(f"functions are a function or an array of their values, got {shown(functions)}")
+        raise ArgumentError(f"functions are a function or an array of their values, got {shown(functions)}")
     if isinstance(data, Trajectories) and not data.has_table:
         return _forms_over_pairs(functions, data)
     operator, rows = (data, None) if isinstance(data, Operator) else operator_and_rows(data)
@@ -106,5 +109,5 @@ def _values_at(
 
 def _checked_values(values: NDArray[Any], rows: int) -> NDArray[Any]:
     if values.ndim != 2 or len(values) != rows:
-        raise LapwingError(f"the functions must give values of shape ({rows}, k), got {values.shape}")
+        raise DataError(f"the functions must give values of shape ({rows}, k), got {values.shape}")
     return values
