@@ -23,7 +23,7 @@ NODES = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 # Functions that do the work, under the names they have had: (name, file name).
 COUNTED = {
-    "transitions counted": {("counts", "container.py"), ("_count_transitions", "trajectories.py")},
+    "transitions counted": {("counts", "container.py"), ("_counted", "trajectories.py")},
     "eigenproblems solved": {("smallest_eigenpairs", "eigensolver.py")},
     "certificates made": {("certify", "certificates.py"), ("certify", "certificate.py")},
 }
@@ -90,7 +90,7 @@ def work_of_learning() -> dict[str, int]:
     def hook(frame: Any, event: str, _: Any) -> None:
         if event == "call" and frame.f_code.co_name in {
             "counts",
-            "_count_transitions",
+            "_counted",
             "smallest_eigenpairs",
             "certify",
         }:

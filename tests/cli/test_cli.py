@@ -5,6 +5,7 @@ import os
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
+from lapwing import representation, solving
 from lapwing.cli import main as cli
 
 COMMANDS = ("worlds", "collect", "audit", "solve", "learn", "score", "report", "plot", "reproduce", "doctor")
@@ -615,3 +617,24 @@ def test_too_little_memory_is_said_in_words(
     monkeypatch.setattr("lapwing.cli.worlds_command.WorldsCommand.run", exhaust)
     assert cli.main(["worlds"]) == 1
     assert "not enough memory for this (Unable to allocate 9 TiB)" in capsys.readouterr().err
+
+
+def test_one_learn_counts_solves_and_certifies_once(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: Counter[str] = Counter()
+
+    def count(owner: Any, name: str) -> None:
+        function = getattr(owner, name)
+
+        def counted(*arguments: Any, **options: Any) -> Any:
+            made[name] += 1
+            return function(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    count(solving, "smallest_eigenpairs")
+    count(lw.Trajectories, "_counted")
+    count(representation, "certify")
+    assert run("learn GridMaze-7 --dim 3 --data-steps 20000 --steps 40 --log-every 20 --out run").code == 0
+    assert run("report run").code == 0
+    # Eigenpairs of the ground truth and of the counted data; a report of its own certifies the model that it loads.
+    assert made == {"smallest_eigenpairs": 2, "_counted": 1, "certify": 2}
