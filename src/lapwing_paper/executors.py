@@ -124,8 +124,9 @@ class WorkerProcess:
             if self._closed:
                 raise EOFError
             self._pipe, theirs = context.Pipe()
-            self.process = context.Process(target=serve, args=(theirs, self._task), daemon=True)
-            self.process.start()
+            process = context.Process(target=serve, args=(theirs, self._task), daemon=True)
+            process.start()
+            self.process = process
             # With no copy left on this side, the death of the worker shows as the end of the pipe.
             theirs.close()
 
