@@ -10,16 +10,31 @@ TESTS ?= tests
 EVERYTHING := '.[test,tensorboard,wandb]'
 UNPINNED := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test fuzz lint types matrix oldest newest audit soak clean
+.PHONY: demo test test-fast test-slow docs fuzz lint types matrix oldest newest audit soak clean
 
 demo: $(VENV)/.installed
 	$(BIN)/lapwing learn Rooms-16 --dim 11 --out demo
 	@echo "Open demo/report.html in a browser; the pictures are beside it: eigenvectors.png, curves.png, spectrum.png"
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-# SECONDS for each parser; a virtual environment of its own, for atheris is needed for nothing else.
+# The science alone, for daily work.
+SCIENCE := tests/environments tests/data tests/operators tests/objectives tests/encoders tests/diagnostics tests/evaluation \
+	tests/training tests/test_definitions.py tests/test_representation.py tests/test_solving.py
+test-fast: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n 2 -m "not slow and not plumbing" $(SCIENCE)
+
+# What takes longer: processes that are killed, browsers, fuzzing, every study. .ci/run runs it after `make test`.
+test-slow: $(VENV)/.installed-test
+	$(BIN)/python -m pytest -n 2 -m slow
+
+# The documentation site, in site/; a broken link fails. Read it with a browser, or serve it: python3 -m http.server -d site
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "Open site/index.html in a browser"
+
+# SECONDS for each parser; a virtual environment of its own, because atheris is needed for nothing else.
 fuzz: SECONDS ?= 60
 fuzz: $(FUZZ_VENV)/.installed
 	$(FUZZ_VENV)/bin/python tests/fuzz/fuzz_atheris.py --seconds $(SECONDS)
@@ -82,6 +97,10 @@ $(VENV)/.installed-test: $(VENV)/.created pyproject.toml constraints.txt
 	$(PIP) --editable '.[test]'
 	touch $@ $(VENV)/.installed
 
+$(VENV)/.installed-docs: $(VENV)/.created pyproject.toml constraints.txt
+	$(PIP) --editable '.[docs]'
+	touch $@ $(VENV)/.installed
+
 $(FUZZ_VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(FUZZ_VENV)
 	$(FUZZ_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
@@ -89,4 +108,4 @@ $(FUZZ_VENV)/.installed: pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-oldest .venv-newest .venv-audit $(FUZZ_VENV) demo runs .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-oldest .venv-newest .venv-audit $(FUZZ_VENV) demo runs site .pytest_cache .mypy_cache .ruff_cache

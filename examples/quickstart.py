@@ -1,4 +1,4 @@
-"""Worlds, experience, exact spectra and scores in a few lines. Runs in seconds; writes runs/counted."""
+"""Collect, audit, learn, solve and score in a few lines. Runs in seconds; writes runs/rooms16."""
 
 import lapwing as lw
 
@@ -8,10 +8,9 @@ print(lw.audit(data))  # coverage, components, episode ends, asymmetry, hidden r
 model = lw.learn(data, dim=11, seed=0)  # a LaplacianRepresentation
 print(model.transform(data.episode(0)).shape)  # 51 observations to (51, 11) components, E[u^2] = 1
 print(model.eigenvalues_in(lw.successor(0.9)))  # ascending; model.eigenvalues are those of I - P
-print(model.error_bars_in(lw.successor(0.9)))  # from resampling episodes
-print(model.certificate())  # per component, without a truth: trusted, degenerate, too few data, not converged
+print(model.certificate())  # per component, without a ground truth
 
 truth = lw.solve("Rooms-16", dim=11)  # exact; the same class
 print(lw.score(model, truth))  # cosines and eigenvalue errors
-print(lw.counting_score(data, truth))  # the yardstick: what counting reaches on the same data
+print(lw.counting_score(data, truth))  # the baseline: counting transitions in the same data
 model.save("runs/rooms16")  # lw.load("runs/rooms16") reads it back
