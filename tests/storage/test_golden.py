@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import lapwing as lw
+from lapwing.errors import LapwingError
 from lapwing.report import write_report
+from lapwing.storage.checkpoints import read_checkpoint
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EXPECTED: dict[str, Any] = json.loads((GOLDEN / "expected.json").read_text())
@@ -57,3 +59,12 @@ def test_a_golden_run_has_a_page_with_its_numbers(tmp_path: Path) -> None:
     page = write_report([tmp_path / "run"], tmp_path / "page.html").read_text(encoding="utf-8")
     assert f'data-value="{EXPECTED["run"]["subspace_cosine"]!r}"' in page
     assert "lapwing learn GridMaze-7" in page
+
+
+def test_a_checkpoint_of_version_0_1_is_refused_and_left_alone(tmp_path: Path) -> None:
+    # docs/trust.md: models and data sets of 0.1 load; its interrupted runs are not resumed.
+    folder = shutil.copytree(GOLDEN / "run-interrupted" / "checkpoints", tmp_path / "checkpoints")
+    (path,) = folder.iterdir()
+    with pytest.raises(LapwingError, match="format version '1'"):
+        read_checkpoint(path)
+    assert [path] == list(folder.iterdir())
