@@ -134,7 +134,7 @@ def test_gaps_of_an_endless_episode_are_as_many_as_floats_can_tell() -> None:
 def test_cutting_the_gaps_of_long_episodes_changes_nothing(monkeypatch: pytest.MonkeyPatch, unbiased: bool) -> None:
     lags, lengths = geometric_lags([0.9, 0.95]), np.array([3000, 20, 1500])
     cut = lags_inside_episodes(lags, lengths, unbiased).weights
-    monkeypatch.setattr(gap_module, "LEAST_CHANCE", 1e-300)
+    monkeypatch.setattr(gap_module, "NEGLIGIBLE_PROBABILITY", 1e-300)
     whole = lags_inside_episodes(lags, lengths, unbiased).weights
     assert cut is not None
     assert whole is not None

@@ -29,6 +29,21 @@ INTERRUPTED: dict[str, Any] = {
 SMALL: dict[str, Any] = {"dim": 3, "hidden": (8,), "steps": 40, "log_every": 20, "oversampling": 2}
 
 
+def named_arrays() -> lw.Trajectories:
+    """Two keys, actions, rewards and two further next states per transition: every array that version 2 has."""
+    states = [np.arange(n, dtype=np.float32)[:, None] + 10 * n for n in (3, 5)]
+    return lw.from_arrays(
+        {"place": states, "image": [np.repeat(rows, 4, axis=1).astype(np.uint8).reshape(-1, 2, 2) for rows in states]},
+        actions=[np.arange(len(rows) - 1) for rows in states],
+        rewards=[np.arange(len(rows) - 1) / 2 for rows in states],
+        next_observations={
+            "place": [np.stack([rows[1:], rows[1:] + 1], axis=1) for rows in states],
+            "image": [np.zeros((len(rows) - 1, 2, 2, 2), dtype=np.uint8) for rows in states],
+        },
+        terminated=[True, False],
+    )
+
+
 def make(out: Path) -> None:
     """Write every folder, and what is in it as plain numbers."""
     walls = lw.make_world("GridMaze-7").table()  # type: ignore[union-attr]
@@ -60,6 +75,7 @@ def make(out: Path) -> None:
 
     lw.collect("GridMaze-7", steps=100, seed=0, episode_length=10, out=out / "trajectories-table")
     lw.collect("Box-2", steps=270, seed=0, episode_length=30, out=out / "trajectories-rows")
+    named_arrays().save(out / "trajectories-named")
     for name in ("trajectories-table", "trajectories-rows"):
         kept = lw.Trajectories.load(out / name)
         expected[name] = {"lengths": kept.lengths.tolist(), "last": kept.episode(kept.num_episodes - 1).tolist()}

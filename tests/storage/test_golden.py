@@ -21,7 +21,7 @@ TOLERANCE = {"model-lookup": 1e-6, "model-box": 1e-6, "model-learned": 1e-5, "ru
 
 def test_no_golden_folder_goes_untested() -> None:
     formats = {path.name for path in GOLDEN.iterdir() if path.is_dir() and path.name != "__pycache__"}
-    assert formats == {*EXPECTED, "run-interrupted"}
+    assert formats == {*EXPECTED, "run-interrupted", "trajectories-named"}
     assert sum(path.stat().st_size for path in GOLDEN.rglob("*") if path.suffix != ".pyc") < 150_000
 
 
@@ -43,6 +43,19 @@ def test_a_golden_model_saved_again_is_the_same_model(name: str, tmp_path: Path)
     for array, other in zip(model.encoder.arrays().values(), again.encoder.arrays().values(), strict=True):
         np.testing.assert_array_equal(array, other)
     assert again.metadata == model.metadata
+
+
+@pytest.mark.parametrize("mmap", [False, True])
+def test_golden_trajectories_of_version_2_have_every_array(mmap: bool) -> None:
+    data = lw.Trajectories.load(GOLDEN / "trajectories-named", mmap=mmap)
+    assert data.keys == ("place", "image")
+    assert data.actions is not None and data.actions.tolist() == [0, 1, 0, 1, 2, 3]  # noqa: PT018
+    assert data.rewards is not None and data.rewards.tolist() == [0.0, 0.5, 0.0, 0.5, 1.0, 1.5]  # noqa: PT018
+    assert data.terminated.tolist() == [True, False]
+    place = data.select("place")
+    assert place.episode(1).ravel().tolist() == [50.0, 51.0, 52.0, 53.0, 54.0]
+    assert place.next_observations is not None
+    assert place.next_observations[0].ravel().tolist() == [31.0, 32.0]
 
 
 @pytest.mark.parametrize("mmap", [False, True])

@@ -80,9 +80,9 @@ def score(
     truth: LaplacianRepresentation,
     *,
     tolerance: float | None = None,
-    definition: Definition | str | None = None,
-    observations: ArrayLike | None = None,
-    weights: ArrayLike | None = None,
+    definition: "Definition | str | None" = None,
+    observations: "ArrayLike | None" = None,
+    weights: "ArrayLike | None" = None,
 ) -> Score:
     """Compare a representation with the ground truth, on the states of the ground truth.
 
@@ -147,11 +147,11 @@ def relative_errors(estimates: ArrayLike, truth: ArrayLike) -> NDArray[np.float6
 
 
 def counting_score(
-    data: Trajectories | Operator | LaplacianRepresentation,
+    data: "Trajectories | Operator | LaplacianRepresentation",
     truth: LaplacianRepresentation,
     *,
     tolerance: float | None = None,
-    definition: Definition | str | None = None,
+    definition: "Definition | str | None" = None,
 ) -> Score:
     """The score of the baseline: the tabular (counting) estimate from the same data.
 
