@@ -154,3 +154,15 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         lapwing.nonsense  # noqa: B018
+
+
+def repeated(names: list[str]) -> list[str]:
+    """Names that occur more than once."""
+    return sorted({name for name in names if names.count(name) > 1})
+
+
+def test_no_file_name_and_no_class_name_occurs_twice() -> None:
+    assert not repeated([path.name for path in LAPWING + PAPER if path.name != "__init__.py"])
+    parsed = [ast.parse(path.read_text()) for path in LAPWING + PAPER]
+    assert not repeated([node.name for tree in parsed for node in tree.body if isinstance(node, ast.ClassDef)])
+    assert repeated(["base.py", "grid.py", "base.py"]) == ["base.py"]

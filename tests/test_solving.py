@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from closed_forms import birth_death, random_chain, ring, ring_mu, room_eigenvalues, room_eigenvectors, same_span
 from lapwing.data import collect
-from lapwing.data.sources import from_arrays
+from lapwing.data.loading import from_arrays
 from lapwing.definitions import one_step, successor
 from lapwing.environments.box import BoxWorld
 from lapwing.environments.grid import OBSERVATION_MODES

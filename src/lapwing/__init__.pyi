@@ -8,8 +8,8 @@ from lapwing import plots as plots
 from lapwing import training as training
 from lapwing.data import audit as audit
 from lapwing.data import collect as collect
-from lapwing.data.sources import from_arrays as from_arrays
-from lapwing.data.sources import from_minari as from_minari
+from lapwing.data.loading import from_arrays as from_arrays
+from lapwing.data.loading import from_minari as from_minari
 from lapwing.data.trajectories import Trajectories as Trajectories
 from lapwing.definitions import geometric as geometric
 from lapwing.definitions import one_step as one_step

@@ -13,8 +13,8 @@ from lapwing.checks import as_path, shown
 from lapwing.definitions import Definition, as_definition, one_step, parse_definition
 from lapwing.diagnostics.certificate import Certificate, certify
 from lapwing.diagnostics.problems import Problem, find_problems
-from lapwing.encoders.base import Encoder
 from lapwing.encoders.cosine import CosineEncoder
+from lapwing.encoders.encoder import Encoder
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.errors import ArgumentError, DamagedFileError, LapwingError
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, LEARNED_TOLERANCE

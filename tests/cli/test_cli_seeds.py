@@ -9,7 +9,7 @@ import pytest
 import lapwing as lw
 from lapwing.cli.learn_command import MAX_SEEDS
 from lapwing.report.page import MAX_RUNS
-from lapwing.report.sources import read_run
+from lapwing.report.stored_run import read_run
 from lapwing.storage import checkpoints
 from lapwing.storage.run_configuration import CHECKPOINTS
 from lapwing.training import loop

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from lapwing.data import collect
 from lapwing.data.auditing import Audit, audit, count_asymmetry
-from lapwing.data.sources import from_arrays
+from lapwing.data.loading import from_arrays
 from lapwing.data.trajectories import Trajectories
 from lapwing.environments.registry import world_names
 from lapwing.errors import LapwingError

@@ -7,7 +7,7 @@ import pytest
 
 from lapwing.data import auditing, collect
 from lapwing.data.auditing import suspect_glued_resets
-from lapwing.data.sources import from_arrays
+from lapwing.data.loading import from_arrays
 from lapwing.data.trajectories import Trajectories
 from lapwing.environments.grid import GridWorld
 from lapwing.environments.registry import make_world

@@ -18,8 +18,8 @@ from lapwing.encoders import (
     own_encoder,
     trainable_filter,
 )
-from lapwing.encoders.base import Encoder
 from lapwing.encoders.convolution import strided_convolution
+from lapwing.encoders.encoder import Encoder
 from lapwing.encoders.fourier import DEFAULT_SCALES, fourier_features, random_frequencies
 from lapwing.encoders.layers import image_statistics, random_layers, range_statistics
 from lapwing.encoders.networks import CHUNK_ROWS

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lapwing.data import collect
 from lapwing.definitions import one_step, successor
-from lapwing.encoders.base import Encoder
+from lapwing.encoders.encoder import Encoder
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.environments.box import BoxWorld
 from lapwing.errors import LapwingError, LapwingWarning

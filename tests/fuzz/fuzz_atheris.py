@@ -34,7 +34,7 @@ with redirect_stderr(io.StringIO()), atheris.instrument_imports(include=["lapwin
     from lapwing.environments.layouts import Layout
     from lapwing.environments.registry import make_world
     from lapwing.errors import LapwingError
-    from lapwing.report.sources import read_run
+    from lapwing.report.stored_run import read_run
     from lapwing.storage.reading import read_array
     from lapwing.training.config import make_config
     from lapwing_paper.run_store import Outcome, RunStore, StudyRun

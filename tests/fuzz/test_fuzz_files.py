@@ -18,7 +18,7 @@ from test_fuzz_trajectories import same_content
 import lapwing as lw
 from lapwing.data.trajectories import Trajectories
 from lapwing.errors import LapwingError
-from lapwing.report.sources import read_run
+from lapwing.report.stored_run import read_run
 from lapwing.representation import LaplacianRepresentation
 from lapwing.storage.reading import read_array
 from lapwing_paper.run_store import Outcome, RunStore, StudyRun

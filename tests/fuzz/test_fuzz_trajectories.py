@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import array_shapes, arrays
 from odd_values import CHEAP, odd_things, result_or_error
 
 import lapwing as lw
-from lapwing.data.sources import from_arrays
+from lapwing.data.loading import from_arrays
 from lapwing.data.trajectories import ARRAYS, Trajectories
 from lapwing.errors import LapwingError
 

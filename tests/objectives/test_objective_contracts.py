@@ -123,7 +123,7 @@ def test_one_shared_batch_gives_the_square_of_its_errors(objective: Objective) -
         np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
-@pytest.mark.parametrize("module", ["base", "constraints", "gdo", "ggdo", "quadratic_penalty", "allo", "permuted"])
+@pytest.mark.parametrize("module", ["objective", "constraints", "gdo", "ggdo", "quadratic_penalty", "allo", "permuted"])
 def test_the_examples_in_the_docstrings_run(module: str) -> None:
     outcome = doctest.testmod(importlib.import_module(f"lapwing.objectives.{module}"))
     assert outcome.attempted > 0

@@ -19,7 +19,7 @@ from lapwing.errors import DataError, LapwingError
 from lapwing.report.charts import curve_charts
 from lapwing.report.content import RunContent, content_of, dual_eigenvalues, rotated_to
 from lapwing.report.run_folder import write_run
-from lapwing.report.sources import read_run, read_runs
+from lapwing.report.stored_run import read_run, read_runs
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from lapwing.diagnostics.certificate import DEGENERATE, NOT_CONVERGED, TRUSTED
 from lapwing.encoders import own_encoder
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.errors import LapwingError
-from lapwing.objectives.base import Objective
+from lapwing.objectives.objective import Objective
 from lapwing.training.config import make_config
 from lapwing.training.loop import LearningDivergedError, Progress, train
 from lapwing.training.read_out import ReadOut

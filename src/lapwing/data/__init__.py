@@ -3,7 +3,7 @@
 from lapwing.data.auditing import Audit, audit, distinct_rows
 from lapwing.data.builder import TrajectoryBuilder
 from lapwing.data.collecting import DEFAULT_EPISODE_LENGTH, collect
-from lapwing.data.sources import from_arrays, from_minari
+from lapwing.data.loading import from_arrays, from_minari
 from lapwing.data.trajectories import Trajectories
 
 __all__ = [

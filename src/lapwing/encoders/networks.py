@@ -17,8 +17,8 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from lapwing.checks import shown
-from lapwing.encoders.base import Encoder
 from lapwing.encoders.convolution import conv
+from lapwing.encoders.encoder import Encoder
 from lapwing.encoders.fourier import fourier, fourier_statistics
 from lapwing.encoders.layers import Statistics, image_statistics
 from lapwing.encoders.mlp import mlp

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from lapwing.objectives.allo import AlloState, allo, dual_eigenvalues, multiplier_eigenvalues
-from lapwing.objectives.base import Details, Evaluation, Objective, State, Values, inner_products
 from lapwing.objectives.constraints import Barrier, BarrierState, Constraints, rayleigh_quotients
 from lapwing.objectives.gdo import gdo
 from lapwing.objectives.ggdo import ggdo
+from lapwing.objectives.objective import Details, Evaluation, Objective, State, Values, inner_products
 from lapwing.objectives.permuted import permuted
 from lapwing.objectives.quadratic_penalty import quadratic_penalty
 

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from lapwing.objectives.base import Details, Evaluation, Objective, Values
 from lapwing.objectives.constraints import Barrier, BarrierState, Constraints, require_not_negative, require_positive
+from lapwing.objectives.objective import Details, Evaluation, Objective, Values
 
 
 class AlloState(NamedTuple):

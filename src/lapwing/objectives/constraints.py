@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from lapwing.checks import as_real, shown
 from lapwing.errors import ArgumentError
-from lapwing.objectives.base import Evaluation, Values, strong_float
+from lapwing.objectives.objective import Evaluation, Values, strong_float
 
 COLLAPSED = 1e-6
 """A squared norm that float32 cannot tell from zero after the subtraction of 1 in the errors."""

@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from lapwing.objectives.base import Evaluation, Objective, State, Values, strong_float
 from lapwing.objectives.constraints import Constraints, rayleigh_quotients, require_positive
+from lapwing.objectives.objective import Evaluation, Objective, State, Values, strong_float
 
 
 def gdo(barrier: float = 2.0) -> Objective:

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from lapwing.errors import ArgumentError
-from lapwing.objectives.base import Details, Evaluation, Objective, Values
 from lapwing.objectives.constraints import Barrier, BarrierState, Constraints, rayleigh_quotients
+from lapwing.objectives.objective import Details, Evaluation, Objective, Values
 
 
 def ggdo(

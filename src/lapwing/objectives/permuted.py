@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Int
 
 from lapwing.errors import ArgumentError
-from lapwing.objectives.base import Details, Evaluation, Objective, State, Values
+from lapwing.objectives.objective import Details, Evaluation, Objective, State, Values
 
 
 class PermutedState(NamedTuple):

@@ -1,7 +1,7 @@
 """The graph drawing objective with stop-gradients (paper, Eq. 5): ordered components, shortened by the penalty."""
 
-from lapwing.objectives.base import Objective
 from lapwing.objectives.gdo import fixed_penalty
+from lapwing.objectives.objective import Objective
 
 
 def quadratic_penalty(barrier: float = 2.0) -> Objective:

@@ -7,7 +7,7 @@ from itertools import cycle, pairwise
 from typing import Any, NamedTuple
 
 from lapwing.plots.figures import CURVE_PANELS, CurvePanel, History, curve_panels
-from lapwing.report.sources import StoredRun
+from lapwing.report.stored_run import StoredRun
 from lapwing.storage.schemas import EpisodeLengths
 
 # Okabe and Ito's colours, lightened a little to be legible on dark and on white.

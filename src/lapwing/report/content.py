@@ -39,7 +39,7 @@ from lapwing.report.charts import (
     spectrum_chart,
     visits_chart,
 )
-from lapwing.report.sources import StoredRun
+from lapwing.report.stored_run import StoredRun
 from lapwing.solving import solve
 from lapwing.storage.schemas import ScoreRecord, is_number
 

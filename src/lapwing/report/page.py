@@ -15,7 +15,7 @@ from lapwing import __version__
 from lapwing.errors import ArgumentError
 from lapwing.report.charts import compared_spectra, curve_charts, spectrum_chart
 from lapwing.report.content import RunContent, content_of
-from lapwing.report.sources import read_runs
+from lapwing.report.stored_run import read_runs
 from lapwing.representation import LaplacianRepresentation
 from lapwing.storage.files import write_bytes
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lapwing.data import builder as builder_module
-from lapwing.data.sources import from_arrays, from_minari
+from lapwing.data.loading import from_arrays, from_minari
 from lapwing.data.trajectories import Trajectories
 from lapwing.errors import LapwingError
 
