@@ -39,7 +39,7 @@ def test_too_few_data_are_named_with_the_components_that_suffer(few: lw.Laplacia
     assert problem.name == "too few data"
     assert problem.components == tuple(i for i, verdict in enumerate(verdicts, 1) if verdict == "too few data")
     assert problem.untrusted
-    assert numbered(problem.components) in problem.words
+    assert numbered(problem.components) in problem.message
 
 
 def test_as_many_data_as_advised_are_enough(few: lw.LaplacianRepresentation) -> None:
@@ -104,6 +104,12 @@ def test_problems_are_kept_in_the_file_and_come_most_serious_first(
     found = model.problems()
     assert [one.name for one in found] == ["diverged", "duals at their bounds", "too few data"]
     assert lw.load(model.save(tmp_path / "model")).problems() == found
+
+
+def test_a_record_of_version_0_1_is_read(few: lw.LaplacianRepresentation, tmp_path: Path) -> None:
+    old = {"name": "diverged", "components": [2], "words": "the loss was no longer finite", "advice": "lower it"}
+    loaded = lw.load(recorded(few, [old]).save(tmp_path / "model"))
+    assert loaded.problems()[0] == Problem("diverged", (2,), "the loss was no longer finite", "lower it")
 
 
 @pytest.mark.parametrize("record", [3, [], {}, {"problems": [3]}, {"problems": [{"name": "bad luck"}]}], ids=str)

@@ -167,7 +167,7 @@ def test_bad_calls_write_nothing(solved: Path, tmp_path: Path) -> None:
 
 def test_problems_stand_above_everything_else_and_are_escaped(tmp_path: Path) -> None:
     few = lw.solve(lw.collect("GridMaze-9", 1_000, seed=0), 3)
-    seen = {"name": "diverged", "components": [2], "words": NASTY, "advice": NASTY}
+    seen = {"name": "diverged", "components": [2], "message": NASTY, "advice": NASTY}
     model = replace(few, metadata={**few.metadata, "health": {"problems": [seen]}})
     write_run(model, tmp_path / "ill")
     write_run(lw.solve("GridMaze-9", 3), tmp_path / "well")

@@ -71,7 +71,7 @@ def test_a_span_of_all_states_misses_nothing() -> None:
 def test_outputs_that_grow_beyond_all_measure_have_diverged_though_they_are_finite() -> None:
     problems = untrusted(MAZE, learning_rate=3.0, log_every=1, steps=30, hidden=(256, 256))
     assert problems[0].name == "diverged"
-    assert "where it should be 1; they were off by" in problems[0].words
+    assert "where it should be 1; they were off by" in problems[0].message
     assert problems[0].advice == "lower learning_rate"
 
 
@@ -83,7 +83,7 @@ def test_divergence_is_kept_in_the_model_of_the_last_good_report(tmp_path: Path)
     names = [problem.name for problem in loaded.problems()]
     assert names[0] == "diverged"
     assert names.count("diverged") == 1
-    assert f"after step {caught.value.step}" in loaded.problems()[0].words
+    assert f"after step {caught.value.step}" in loaded.problems()[0].message
 
 
 def test_a_network_that_became_unreadable_diverged_and_leaves_what_it_was_before() -> None:
@@ -161,7 +161,7 @@ def test_an_output_that_copies_another_or_vanishes_is_dead(share: float, kind: s
     network = Copying(eqx.nn.MLP(12, 3, 32, 2, key=jax.random.key(0)), share)
     problem = untrusted(MAZE, 4, encoder=network, steps=1000, **UNREFINED)[0]
     assert (problem.name, problem.components) == ("dead components", (4,))
-    assert kind in problem.words
+    assert kind in problem.message
     assert problem.advice.endswith("or ask for at most 3")
 
 
@@ -179,7 +179,7 @@ def test_modes_that_ggdo_lets_vanish_are_dead() -> None:
     assert problem.name == "dead components"
     assert 9 in problem.components
     assert min(problem.components) > lasting
-    assert "mean square below 0.001 of the largest" in problem.words
+    assert "mean square below 0.001 of the largest" in problem.message
 
 
 def test_an_absurd_dual_rate_drives_duals_to_their_bounds() -> None:
@@ -187,7 +187,7 @@ def test_an_absurd_dual_rate_drives_duals_to_their_bounds() -> None:
     problems = untrusted(MAZE, dual_rate=dual_rate, encoder="table")
     (problem,) = [one for one in problems if one.name == "duals at their bounds"]
     assert problem.components
-    assert "stopped at their bound" in problem.words
+    assert "stopped at their bound" in problem.message
     assert f"lower dual_rate ({dual_rate:g})" in problem.advice
 
 
@@ -204,7 +204,7 @@ def test_permuted_outputs_do_not_hide_duals_at_their_bounds() -> None:
 
 def test_a_barrier_at_its_maximum_is_named() -> None:
     problems = untrusted(MAZE, barrier_rate=1e7)
-    assert "the barrier stopped growing at its maximum" in problems[0].words
+    assert "the barrier stopped growing at its maximum" in problems[0].message
     start = lw.allo(barrier=50.0, barrier_rate=0.0, max_barrier=50.0)
     assert not [one for one in lw.learn(MAZE, 3, objective=start, **SMALL).problems() if one.untrusted]
 

@@ -50,7 +50,7 @@ class Problem:
     Attributes:
         name: one of :data:`NAMES`.
         components: which ones, counted from 1; none where it is about all of them.
-        words: what was seen, with numbers.
+        message: what was seen, with numbers.
         advice: what to do about it.
 
     Example:
@@ -60,7 +60,7 @@ class Problem:
 
     name: str
     components: tuple[int, ...]
-    words: str
+    message: str
     advice: str
 
     def __post_init__(self) -> None:
@@ -83,7 +83,7 @@ class Problem:
 
     def __str__(self) -> str:
         """One line."""
-        return f"{self.name}: {self.words}; {self.advice}"
+        return f"{self.name}: {self.message}; {self.advice}"
 
 
 class ProblemError(LapwingError):
@@ -144,8 +144,8 @@ def unlearnable(observations: NDArray[Any], num_states: int | None, dim: int) ->
         return above_the_rank(dim, num_states, "states")
     if np.issubdtype(observations.dtype, np.inexact) and not np.isfinite(observations).all():
         row = int(np.argmax(~np.isfinite(np.asarray(observations)).reshape(len(observations), -1).all(axis=1)))
-        words = f"the observation of state {row} holds NaN or infinity"
-        return Problem(NOT_FINITE, (), words, "remove or repair it before learning")
+        message = f"the observation of state {row} holds NaN or infinity"
+        return Problem(NOT_FINITE, (), message, "remove or repair it before learning")
     distinct = distinct_rows(observations, max(dim, 2))
     if distinct < 2:
         return one_state()
@@ -163,11 +163,11 @@ def unreadable(gram: NDArray[np.float64], cross: NDArray[np.float64]) -> Problem
         The problem, or None.
     """
     if not (np.isfinite(gram).all() and np.isfinite(cross).all()):
-        words = "the network's outputs are NaN or infinite on some of the data: it has diverged"
-        return Problem(NOT_FINITE, (), words, "lower the learning rate, or look at your own network")
+        message = "the network's outputs are NaN or infinite on some of the data: it has diverged"
+        return Problem(NOT_FINITE, (), message, "lower the learning rate, or look at your own network")
     if not (np.diag(gram) > 0).any():
-        words = "the network's outputs are zero on all of the data"
-        return Problem(COLLAPSED, (), words, "strengthen the constraints, or look at your own network")
+        message = "the network's outputs are zero on all of the data"
+        return Problem(COLLAPSED, (), message, "strengthen the constraints, or look at your own network")
     return None
 
 
@@ -218,9 +218,9 @@ def objective_problems(
     found = []
     unknown = np.flatnonzero(~np.isfinite([] if eigenvalues is None else eigenvalues[:dim])) + 1
     if len(unknown):
-        words = f"the objective gives NaN or infinity as eigenvalue of {numbered(unknown)}"
+        message = f"the objective gives NaN or infinity as eigenvalue of {numbered(unknown)}"
         advice = "look at your own objective's eigenvalues"
-        found.append(Problem(NOT_FINITE, tuple(int(i) for i in unknown), words, advice))
+        found.append(Problem(NOT_FINITE, tuple(int(i) for i in unknown), message, advice))
     seen: list[str] = []
     stopped: set[int] = set()
     for name, flags in at_bounds.items():
@@ -247,10 +247,10 @@ def diverged(steps: int) -> Problem:
     Returns:
         The problem.
     """
-    words = (
+    message = (
         f"the loss or the weights were no longer finite after step {steps:,}, and this is what was learned until then"
     )
-    return Problem(DIVERGED, (), words, "lower learning_rate or barrier_rate")
+    return Problem(DIVERGED, (), message, "lower learning_rate or barrier_rate")
 
 
 def collapsed(found: int, dim: int) -> Problem:
@@ -263,9 +263,9 @@ def collapsed(found: int, dim: int) -> Problem:
     Returns:
         The problem.
     """
-    words = f"the network collapsed to {found} independent components of the {dim} asked for"
+    message = f"the network collapsed to {found} independent components of the {dim} asked for"
     advice = "lower learning_rate or dual_rate, raise barrier, or ask for fewer components"
-    return Problem(COLLAPSED, tuple(range(found + 1, dim + 1)), words, advice)
+    return Problem(COLLAPSED, tuple(range(found + 1, dim + 1)), message, advice)
 
 
 def find_problems(
@@ -290,8 +290,8 @@ def find_problems(
     spoilt = sum(not np.isfinite(array).all() for array in arrays if np.issubdtype(array.dtype, np.inexact))
     if len(unknown) or spoilt:
         what = f"eigenvalues of {numbered(unknown)}" if len(unknown) else f"{spoilt} of the arrays it is computed from"
-        words = f"{what} hold NaN or infinity"
-        found.append(Problem(NOT_FINITE, tuple(unknown.tolist()), words, "make it again with a lower learning rate"))
+        message = f"{what} hold NaN or infinity"
+        found.append(Problem(NOT_FINITE, tuple(unknown.tolist()), message, "make it again with a lower learning rate"))
     if certificate is not None:
         found += [one for one in (_too_few_data(certificate, metadata), _not_converged(certificate, metadata)) if one]
     return sorted(found, key=lambda problem: NAMES.index(problem.name))
@@ -311,7 +311,13 @@ def recorded_problems(metadata: dict[str, Any]) -> list[Problem]:
         return []
     try:
         return [
-            Problem(str(one["name"]), tuple(int(i) for i in one["components"]), str(one["words"]), str(one["advice"]))
+            Problem(
+                name=str(one["name"]),
+                components=tuple(int(i) for i in one["components"]),
+                # Version 0.1 wrote the message as "words".
+                message=str(one["message"] if "message" in one else one["words"]),
+                advice=str(one["advice"]),
+            )
             for one in record["problems"]
         ]
     except (KeyError, TypeError, ValueError) as error:
@@ -350,16 +356,16 @@ def _exploded(gram: NDArray[np.float64], history: Sequence[Mapping[str, float]])
     if not (worst > LOST_SQUARE or (worst > WORSE_SQUARE and worst > WORSE_TIMES * best)):
         return None
     before = f"; they were off by {best:.2g} before" if worst > WORSE_TIMES * best else ""
-    words = f"outputs grew to a mean square of {float(np.diag(gram).max()):.2g}, where it should be 1{before}"
-    return Problem(DIVERGED, (), words, "lower learning_rate")
+    message = f"outputs grew to a mean square of {float(np.diag(gram).max()):.2g}, where it should be 1{before}"
+    return Problem(DIVERGED, (), message, "lower learning_rate")
 
 
 def _constant(sample: NDArray[np.float64], dim: int, settings: Mapping[str, float]) -> Problem | None:
     squares, varying = (sample**2).mean(axis=0).sum(), sample.var(axis=0).sum()
     if dim < 2 or varying >= CONSTANT_SHARE * squares:
         return None
-    words = f"the outputs are constant over the data: {varying / squares:.1g} of their mean square varies"
-    return Problem(COLLAPSED, tuple(range(2, dim + 1)), words, _stronger(settings))
+    message = f"the outputs are constant over the data: {varying / squares:.1g} of their mean square varies"
+    return Problem(COLLAPSED, tuple(range(2, dim + 1)), message, _stronger(settings))
 
 
 def _dead(gram: NDArray[np.float64], dim: int, refined: bool, settings: Mapping[str, float]) -> Problem | None:
@@ -376,8 +382,8 @@ def _dead(gram: NDArray[np.float64], dim: int, refined: bool, settings: Mapping[
         return None
     kinds = [f"{vanished.sum()} vanished (mean square below {DEAD_SQUARE:g} of the largest)"] if vanished.any() else []
     kinds += [f"{copies.sum()} copied another"] if copies.any() else []
-    words = f"of {len(norms)} outputs {' and '.join(kinds)}, so nothing stands behind {numbered(numbers)}"
-    return Problem(DEAD, numbers, words, f"{_stronger(settings)}, or ask for at most {max(numbers[0] - 1, 1)}")
+    message = f"of {len(norms)} outputs {' and '.join(kinds)}, so nothing stands behind {numbered(numbers)}"
+    return Problem(DEAD, numbers, message, f"{_stronger(settings)}, or ask for at most {max(numbers[0] - 1, 1)}")
 
 
 def _stronger(settings: Mapping[str, float]) -> str:
@@ -395,7 +401,7 @@ def _too_few_data(certificate: Certificate, metadata: dict[str, Any]) -> Problem
     if not flagged:
         return None
     sines = certificate.data_angles
-    words = (
+    message = (
         f"noise in the data may turn {numbered(flagged)} by a sine of up to {max(sines[i - 1] for i in flagged):.2g}, "
         f"and more than {LARGEST_ANGLE:g} is not trusted"
     )
@@ -412,7 +418,7 @@ def _too_few_data(certificate: Certificate, metadata: dict[str, Any]) -> Problem
     elif type(transitions) is int and transitions > 0 and most < 1.0:
         wanted = _two_digits(transitions * max(most**2 / allowed, 1.0))
         more = f"collect about {wanted:,} transitions in place of {transitions:,}"
-    return Problem(TOO_FEW_DATA, flagged, words, ", or ".join(part for part in (more, fewer) if part))
+    return Problem(TOO_FEW_DATA, flagged, message, ", or ".join(part for part in (more, fewer) if part))
 
 
 def _not_converged(certificate: Certificate, metadata: dict[str, Any]) -> Problem | None:
@@ -424,17 +430,17 @@ def _not_converged(certificate: Certificate, metadata: dict[str, Any]) -> Proble
     advice = f"give more steps{made}" if metadata.get("method") == "learn" else "ask for fewer components"
     angles = [certificate.angle_bounds[i - 1] for i in flagged]
     if not np.isfinite([certificate.residuals[i - 1] for i in flagged]).all():
-        words = f"{numbered(flagged)} cannot be judged, because no episode has two transitions"
-        return Problem(NOT_CONVERGED, flagged, words, "collect longer episodes")
+        message = f"{numbered(flagged)} cannot be judged, because no episode has two transitions"
+        return Problem(NOT_CONVERGED, flagged, message, "collect longer episodes")
     if not certificate.orthonormality_error <= LARGEST_GRAM_ERROR:
-        words = f"components are not orthonormal (off by {certificate.orthonormality_error:.2g})"
-        return Problem(NOT_CONVERGED, flagged, words, f"{advice}, or refine the span (refine='ritz')")
+        message = f"components are not orthonormal (off by {certificate.orthonormality_error:.2g})"
+        return Problem(NOT_CONVERGED, flagged, message, f"{advice}, or refine the span (refine='ritz')")
     worst = max(angles)
     size = f"by a sine of up to {worst:.2g}" if worst < 1 else "by anything"
-    words = (
+    message = (
         f"{numbered(flagged)} may be off {size}" if worst > LARGEST_ANGLE else f"{numbered(flagged)} are out of order"
     )
-    return Problem(NOT_CONVERGED, flagged, words, advice)
+    return Problem(NOT_CONVERGED, flagged, message, advice)
 
 
 def _having(certificate: Certificate, verdict: str) -> tuple[int, ...]:

@@ -84,7 +84,7 @@ def _html(model: LaplacianRepresentation) -> str:
         facts.append("solved" if method == "solve" else f"by {method}")
     problems = "".join(
         f'<div style="{_chip_style(NOT_CONVERGED if problem.untrusted else TOO_FEW_DATA)};margin-top:4px">'
-        f"<b>{escape(problem.name)}</b>: {escape(problem.words)}; {escape(problem.advice)}</div>"
+        f"<b>{escape(problem.name)}</b>: {escape(problem.message)}; {escape(problem.advice)}</div>"
         for problem in model.problems()
     )
     return (

@@ -230,7 +230,7 @@ def _chunks(
             try:
                 by_seed, stop = inspect(reached)
             except UnreadableSeedError as error:
-                wrong, lost = error.problem.words, [error.seed]
+                wrong, lost = error.problem.message, [error.seed]
         if wrong is not None:
             left = "the last good state is kept" if history else "nothing is left"
             where = f" in {len(lost)} of {np.size(info.loss)} seeds" if np.ndim(info.loss) else ""
