@@ -261,7 +261,12 @@ def attempt_with_one_thread(specification: dict[str, Any]) -> Reply:
 
 
 def serve(pipe: "Connection[Any, Any]", task: Task = perform) -> None:
-    """The main function of a local worker: specifications in, replies out, until the other end is closed."""
+    """The main function of a local worker: specifications in, replies out, until the other end is closed.
+
+    Args:
+        pipe: the worker's end of the connection.
+        task: what is done with each specification.
+    """
     # Ctrl-C is for the process that started this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, daemon=True).start()

@@ -189,6 +189,12 @@ def count_asymmetry(counts: csr_array) -> tuple[float, float]:
 
     The second number is the mean of (n_ij - n_ji)^2 / (n_ij + n_ji) over pairs seen: about 1 or below for a
     reversible chain, growing with the data for a directed one.
+
+    Args:
+        counts: (n, n) transitions between states, sparse.
+
+    Returns:
+        The share, between 0 and 1, and the mean square; both 0 where no two different states are joined.
     """
     difference = np.abs((counts - counts.T).tocsr())
     both = (counts + counts.T).tocsr()
@@ -251,6 +257,12 @@ def suspect_glued_resets(data: Trajectories) -> Suspicion | None:
 
     With a table: rare steps between states that frequent steps join only over three hops or more. Without: steps
     more than four times as long as nine tenths of them.
+
+    Args:
+        data: with or without a table.
+
+    Returns:
+        The number of such steps and their share of those examined, or None.
     """
     return _by_hops(data.counts()) if data.has_table else _by_distance(data)
 

@@ -109,7 +109,16 @@ def collect(
 
 
 def draw_lengths(steps: int, episode_length: EpisodeLength, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Lengths of episodes that add up to ``steps``: all equal, or uniform in a range; the last one is cut to fit."""
+    """Lengths of episodes that add up to ``steps``: all equal, or uniform in a range; the last one is cut to fit.
+
+    Args:
+        steps: transitions in total, at least 1.
+        episode_length: transitions in every episode, or the smallest and the largest number (both included).
+        rng: draws the lengths.
+
+    Returns:
+        (episodes,) transitions in each episode, in order.
+    """
     low, high = (episode_length, episode_length) if isinstance(episode_length, int) else episode_length
     lengths = rng.integers(low, high, size=-(-steps // low), endpoint=True)
     ends = np.cumsum(lengths)

@@ -50,7 +50,23 @@ def collect_gymnasium(
     out: str | Path | None,
     progress: Any,
 ) -> Trajectories:
-    """Step until ``steps`` transitions are recorded; episodes still open then are marked truncated."""
+    """Step until ``steps`` transitions are recorded; episodes still open then are marked truncated.
+
+    Args:
+        env: a single or a vector environment; it is reset with ``seed`` and not closed.
+        steps: transitions to record, over all sub-environments together.
+        seed: of the environment and of random actions.
+        policy: a function from an observation (a batch of them with a vector environment) to an action; None for
+            uniformly random actions.
+        episode_length: truncate episodes after so many transitions; single environments only.
+        keys: which entries of dictionary observations to keep; None for the only one there is.
+        record: any of ``actions`` and ``rewards``.
+        out: folder to write to, for data larger than memory.
+        progress: called with (done, total), or None.
+
+    Returns:
+        The experience, with the environment's name in its metadata.
+    """
     encode = _observation_encoder(env, keys)
     if isinstance(env, VectorEnv):
         if episode_length is not None:

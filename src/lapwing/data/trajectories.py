@@ -392,7 +392,15 @@ class ObservationTable:
 
 
 def row_blocks(shape: tuple[int, ...], itemsize: int) -> Iterator[slice]:
-    """Slices of the first axis that hold a few megabytes each, at least one row."""
+    """Slices of the first axis that hold a few megabytes each, at least one row.
+
+    Args:
+        shape: of the whole array.
+        itemsize: bytes of one number.
+
+    Returns:
+        The slices, in order; together they cover ``shape[0]`` rows.
+    """
     step = max(1, BLOCK_BYTES // max(1, itemsize * math.prod(shape[1:])))
     return (slice(begin, begin + step) for begin in range(0, shape[0], step))
 
@@ -400,13 +408,29 @@ def row_blocks(shape: tuple[int, ...], itemsize: int) -> Iterator[slice]:
 def write_manifest(
     folder: Path, checksums: dict[str, int], metadata: dict[str, Any], keys: tuple[str, ...] = ()
 ) -> None:
-    """Write the manifest of a data set whose arrays are in ``folder``."""
+    """Write the manifest of a data set whose arrays are in ``folder``.
+
+    Args:
+        folder: that holds the arrays.
+        checksums: CRC-32 of each array file, by file name.
+        metadata: of the data set, JSON types.
+        keys: of the observations; empty where they are one array.
+    """
     content: dict[str, Any] = {"format": FORMAT, "version": VERSION, "checksums": checksums, "metadata": metadata}
     write_json(folder / MANIFEST, content | ({"keys": list(keys)} if keys else {}))
 
 
 def check_finite(observations: NDArray[Any], first: int = 0, what: str = "observation") -> None:
-    """Refuse NaN and infinity; ``first`` is the number of the first row, for the message."""
+    """Refuse NaN and infinity; ``first`` is the number of the first row, for the message.
+
+    Args:
+        observations: (n, ...) of any numeric type; only floating-point ones are looked at.
+        first: number of the first row.
+        what: name of a row in the message.
+
+    Raises:
+        DataError: where a value is not finite; it names the row.
+    """
     if not np.issubdtype(observations.dtype, np.inexact):
         return
     step = max(1, CHUNK_ROWS // max(1, int(np.prod(observations.shape[1:]))))

@@ -222,6 +222,13 @@ class BoxWorld(World):
 def box_eigenfunctions(modes: NDArray[np.int64], observations: ArrayLike) -> NDArray[np.float64]:
     """(n, d) values of the eigenfunctions ``modes`` at scaled observations, each with mean square one.
 
+    Args:
+        modes: (d, dimension) mode numbers, 0 for a function that is constant along an axis.
+        observations: (n, dimension) coordinates scaled to [-0.5, 0.5].
+
+    Returns:
+        (n, d) products of cosines.
+
     Example:
         >>> box_eigenfunctions(np.array([[0], [1]]), [[-0.5], [0.0]]).round(3)
         array([[1.   , 1.414],

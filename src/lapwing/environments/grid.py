@@ -229,7 +229,18 @@ class GridWorld(World):
 
 
 def checked_policy(policy: ArrayLike | Sequence[Sequence[float]], num_states: int) -> NDArray[np.float64]:
-    """A policy table as float64, or an error that names the first bad row."""
+    """A policy table as float64, or an error that names the first bad row.
+
+    Args:
+        policy: (n, moves) probabilities of the moves in each state.
+        num_states: n.
+
+    Returns:
+        (n, moves) with rows that sum to 1 exactly.
+
+    Raises:
+        LapwingError: where the shape is wrong, or a row is not a distribution to within 1e-6.
+    """
     table = as_reals(policy)
     if table is None:
         raise LapwingError(f"a policy table needs {len(MOVES)} numbers in each of {num_states} rows")

@@ -122,13 +122,30 @@ class Layout:
 
 
 def require_tiles(label: str, rows: int, columns: int) -> None:
-    """Refuse a canvas larger than any that could be worked with, before memory is asked for it."""
+    """Refuse a canvas larger than any that could be worked with, before memory is asked for it.
+
+    Args:
+        label: name of the layout in the message.
+        rows: tiles down, walls included.
+        columns: tiles across, walls included.
+
+    Raises:
+        LapwingError: above ``MAX_TILES`` tiles.
+    """
     if rows * columns > MAX_TILES:
         raise LapwingError(f"{label} would have more than {MAX_TILES:,} tiles; choose a smaller world")
 
 
 def room(rows: int, columns: int, name: str | None = None) -> Layout:
     """One empty room of ``rows`` x ``columns`` free cells inside a wall.
+
+    Args:
+        rows: free cells down.
+        columns: free cells across.
+        name: of the layout; None for ``room:ROWSxCOLUMNS``.
+
+    Returns:
+        A layout of (rows + 2) x (columns + 2) tiles.
 
     Example:
         >>> room(5, 6).num_cells
@@ -151,6 +168,17 @@ def rooms(
 ) -> Layout:
     """A block of square rooms joined at random by a spanning tree of doors, plus ``extra_doors``.
 
+    Args:
+        room_rows: rooms down.
+        room_columns: rooms across.
+        size: cells along each side of a room.
+        seed: of the spanning tree and of the places of doors.
+        extra_doors: doors besides those of the tree; they make loops.
+        name: of the layout; None for the name under which :func:`make_world` makes it.
+
+    Returns:
+        A connected layout.
+
     Example:
         >>> rooms(4, 4, size=4).num_cells       # 16 rooms of 16 cells and 15 doors
         271
@@ -169,7 +197,17 @@ def rooms(
 
 
 def symmetric_rooms(room_rows: int, room_columns: int, size: int = 5, name: str | None = None) -> Layout:
-    """A block of square rooms with a door in the middle of each shared wall."""
+    """A block of square rooms with a door in the middle of each shared wall.
+
+    Args:
+        room_rows: rooms down.
+        room_columns: rooms across.
+        size: cells along each side of a room.
+        name: of the layout; None for the name under which :func:`make_world` makes it.
+
+    Returns:
+        A layout whose symmetries give repeated eigenvalues.
+    """
     room_rows, room_columns, size = _checked_block(room_rows, room_columns, size)
     free = _block_of_rooms(room_rows, room_columns, size)
     edges = _grid_edges(room_rows, room_columns)
@@ -180,6 +218,15 @@ def symmetric_rooms(room_rows: int, room_columns: int, size: int = 5, name: str 
 
 def perfect_maze(rows: int, columns: int, seed: int = 0, name: str | None = None) -> Layout:
     """A maze with exactly one path between any two cells: ``rows`` x ``columns`` junctions, corridors between.
+
+    Args:
+        rows: junctions down.
+        columns: junctions across.
+        seed: of the spanning tree.
+        name: of the layout; None for the name under which :func:`make_world` makes it.
+
+    Returns:
+        A layout of (2 rows + 1) x (2 columns + 1) tiles.
 
     Example:
         >>> perfect_maze(9, 9).shape            # walls included
@@ -193,7 +240,17 @@ def perfect_maze(rows: int, columns: int, seed: int = 0, name: str | None = None
 
 
 def corridors(shape: tuple[int, int], corners: list[list[tuple[int, int]]], name: str, description: str = "") -> Layout:
-    """Straight corridors one cell wide on a walled canvas, each along its list of (row, column) corners."""
+    """Straight corridors one cell wide on a walled canvas, each along its list of (row, column) corners.
+
+    Args:
+        shape: tiles (down, across) of the canvas, walls included.
+        corners: one list of (row, column) tiles per corridor; neighbours in a list share a row or a column.
+        name: of the layout.
+        description: one line for ``lapwing worlds``.
+
+    Returns:
+        The layout.
+    """
     height, width = _checked_sizes(rows=shape[0], columns=shape[1])
     require_tiles(f"layout {shown(name)}", height, width)
     free = np.zeros((height, width), dtype=bool)

@@ -103,7 +103,14 @@ def world_names(layouts: str | Path | None = None) -> list[str]:
 
 
 def layout_files(layouts: str | Path | None = None) -> dict[str, Path]:
-    """Layout files by name, from ``layouts`` or else the folder that ``LAPWING_LAYOUTS`` names."""
+    """Layout files by name, from ``layouts`` or else the folder that ``LAPWING_LAYOUTS`` names.
+
+    Args:
+        layouts: folder of ``*.txt`` files; None for the variable.
+
+    Returns:
+        Paths by file name without its ending, sorted; empty where no folder is named.
+    """
     source = layouts if layouts is not None else os.environ.get(LAYOUTS_VARIABLE) or None
     if source is None:
         return {}

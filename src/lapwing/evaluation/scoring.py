@@ -137,6 +137,13 @@ def score(
 def relative_errors(estimates: ArrayLike, truth: ArrayLike) -> NDArray[np.float64]:
     """``|estimate - true| / true`` (paper, Figure 4B), NaN where the true value is 0.
 
+    Args:
+        estimates: (..., d) eigenvalues.
+        truth: (d,) true eigenvalues in the same definition.
+
+    Returns:
+        (..., d) relative errors.
+
     Example:
         >>> relative_errors([0.0, 1.1], [0.0, 1.0]).round(3)
         array([nan, 0.1])

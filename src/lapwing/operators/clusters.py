@@ -14,6 +14,13 @@ def group_degenerate(eigenvalues: ArrayLike, tolerance: float) -> list[range]:
 
     A cluster is measured from its first member, not link by link, so that a dense spectrum does not merge into one.
 
+    Args:
+        eigenvalues: (d,) one-step eigenvalues ``1 - mu``, ascending.
+        tolerance: largest width of a cluster relative to its largest member.
+
+    Returns:
+        Ranges of indices that cover 0 to d - 1 in order; a simple eigenvalue is a range of length 1.
+
     Example:
         >>> group_degenerate([0.0, 0.1, 0.1, 0.3], 1e-6)
         [range(0, 1), range(1, 3), range(3, 4)]
@@ -33,6 +40,12 @@ def group_degenerate(eigenvalues: ArrayLike, tolerance: float) -> list[range]:
 
 def canonical_signs(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     """Turn each column so that its entry of largest magnitude is positive; the first of equals decides.
+
+    Args:
+        vectors: (n, d) one vector per column.
+
+    Returns:
+        (n, d) the same vectors, some multiplied by -1.
 
     Example:
         >>> canonical_signs(np.array([[-2.0, 1.0], [1.0, -1.0]]))

@@ -125,7 +125,14 @@ def operator_from_trajectories(data: Trajectories) -> Operator:
 
 
 def operator_and_rows(data: Trajectories) -> tuple[Operator, NDArray[np.int64]]:
-    """The tabular estimate, and the row of ``data.observations`` that each of its states is."""
+    """The tabular estimate, and the row of ``data.observations`` that each of its states is.
+
+    Args:
+        data: with a table of observations.
+
+    Returns:
+        The operator over the k states that have a transition, and (k,) rows of the table.
+    """
     counts = data.counts()
     flow = csr_array((counts + counts.T) / 2.0)
     degree = np.asarray(flow.sum(axis=1)).ravel()

@@ -50,7 +50,19 @@ def rayleigh_ritz(functions: "Functions", data: Trajectories | Operator) -> Ritz
 
 
 def ritz_from_forms(gram: NDArray[np.float64], cross: NDArray[np.float64], cut: float = 1e-10) -> Ritz:
-    """Solve the k x k problem ``cross w = mu gram w``, leaving out directions in which the functions vanish."""
+    """Solve the k x k problem ``cross w = mu gram w``, leaving out directions in which the functions vanish.
+
+    Args:
+        gram: (k, k) ``<u_i, u_j>``, symmetric.
+        cross: (k, k) ``<u_i, P u_j>``; its symmetric part is used.
+        cut: directions whose eigenvalue of the normalised gram is below this share of the largest are left out.
+
+    Returns:
+        (r,) eigenvalues, descending, and the (k, r) rotation; r < k where directions were left out.
+
+    Raises:
+        DataError: where a form is not finite, or every function is zero.
+    """
     if not (np.isfinite(gram).all() and np.isfinite(cross).all()):
         raise DataError("the functions take values that are NaN or infinite on the data")
     scale = np.sqrt(np.diag(gram))
@@ -67,7 +79,16 @@ def ritz_from_forms(gram: NDArray[np.float64], cross: NDArray[np.float64], cut: 
 def quadratic_forms(
     functions: Functions, data: Trajectories | Operator
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """``<u_j, u_k>`` and ``<u_j, P u_k>`` symmetrised, under the data's own distribution, both ends of a step alike."""
+    """``<u_j, u_k>`` and ``<u_j, P u_k>`` symmetrised, under the data's own distribution, both ends of a step alike.
+
+    Args:
+        functions: a function from observations (n, ...) to values (n, k), or the values themselves, one row per
+            row of ``data.observations``.
+        data: experience, or an operator.
+
+    Returns:
+        (k, k) gram and (k, k) cross, both symmetric.
+    """
     if not isinstance(data, (Trajectories, Operator)):
         raise ArgumentError(f"the data must be Trajectories or an Operator, got {shown(data)}")
     if isinstance(data, Trajectories):

@@ -77,7 +77,14 @@ def field_values(model: LaplacianRepresentation, points: NDArray[Any]) -> NDArra
 
 
 def proportion(world: World) -> float:
-    """Height of a world's picture for a width of one."""
+    """Height of a world's picture for a width of one.
+
+    Args:
+        world: that has a picture.
+
+    Returns:
+        Height divided by width.
+    """
     left, right, bottom, top = world.field_extent()
     return abs(top - bottom) / abs(right - left)
 

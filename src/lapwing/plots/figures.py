@@ -290,7 +290,14 @@ def worlds_figure(worlds: Sequence[World], columns: int = 5) -> Figure:
 
 
 def world_of(model: LaplacianRepresentation) -> World:
-    """The world that a representation's metadata describe; an ArgumentError where there is none to draw."""
+    """The world that a representation's metadata describe; an ArgumentError where there is none to draw.
+
+    Args:
+        model: solved or learned in a world of the registry.
+
+    Returns:
+        A world whose ``field_points`` are not None.
+    """
     world = world_from_description(model.metadata.get("world"))
     if world is None or world.field_points() is None:
         raise ArgumentError("this representation has no world with a picture, so it cannot be drawn as a map")
@@ -298,7 +305,14 @@ def world_of(model: LaplacianRepresentation) -> World:
 
 
 def label(name: str) -> str:
-    """A name from a file as text on a figure: short, on one line, and never parsed as a formula."""
+    """A name from a file as text on a figure: short, on one line, and never parsed as a formula.
+
+    Args:
+        name: any text.
+
+    Returns:
+        Text that Matplotlib draws as it is.
+    """
     return "".join(c if c.isprintable() else " " for c in name[:LONGEST_LABEL]).replace("$", r"\$")
 
 

@@ -73,7 +73,14 @@ def spectrum_chart(spectra: Sequence[Series], definition: str) -> Chart:
 
 
 def compared_spectra(spectra: Sequence[tuple[str, Sequence[float], Sequence[float | None]]]) -> list[Series]:
-    """Series that stand beside each other, from the name, eigenvalues and errors of each run."""
+    """Series that stand beside each other, from the name, eigenvalues and errors of each run.
+
+    Args:
+        spectra: for each run its name, (d,) eigenvalues and (d,) errors, None where one is unknown.
+
+    Returns:
+        One series per run, shifted sideways so that points do not overlap.
+    """
     looks = zip(cycle(CYCLE), cycle(SYMBOLS), strict=False)
     middle, width = (len(spectra) - 1) / 2, 0.5 / max(len(spectra), 1)
     return [
@@ -108,7 +115,14 @@ def curve_charts(runs: Sequence[StoredRun]) -> dict[str, Chart]:
 
 
 def lengths_chart(record: EpisodeLengths) -> Chart | None:
-    """Draw how many episodes are how long; None where all are equally long."""
+    """Draw how many episodes are how long; None where all are equally long.
+
+    Args:
+        record: the histogram in ``audit.json``, by length or by bins.
+
+    Returns:
+        Data and layout of a Plotly bar chart, or None.
+    """
     if len(record.counts) < 2:
         return None
     trace: dict[str, Any] = {"type": "bar", "y": record.counts, "marker": {"color": BLUE}, "name": "episodes"}
@@ -124,7 +138,14 @@ def lengths_chart(record: EpisodeLengths) -> Chart | None:
 
 
 def visits_chart(visits: Sequence[int]) -> Chart:
-    """Draw how often each row of a table was visited."""
+    """Draw how often each row of a table was visited.
+
+    Args:
+        visits: (n,) visits of each row.
+
+    Returns:
+        Data and layout of a Plotly bar chart.
+    """
     trace = {
         "type": "bar",
         "x": list(range(len(visits))),

@@ -76,7 +76,14 @@ def render(contents: Sequence[RunContent]) -> str:
 
 
 def as_script(data: Any) -> Markup:
-    """JSON that is safe inside a script element: no character in it can end the element or begin another."""
+    """JSON that is safe inside a script element: no character in it can end the element or begin another.
+
+    Args:
+        data: JSON types without NaN.
+
+    Returns:
+        Text that templates insert without escaping it again.
+    """
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
@@ -85,7 +92,11 @@ def as_script(data: Any) -> Markup:
 
 @cache
 def environment() -> Environment:
-    """The templates; everything that is put into them is escaped unless marked as safe."""
+    """The templates; everything that is put into them is escaped unless marked as safe.
+
+    Returns:
+        A Jinja environment in which an undefined name is an error.
+    """
     loader = PackageLoader("lapwing.report")
     templates = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True

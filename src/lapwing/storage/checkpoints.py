@@ -39,6 +39,9 @@ def checkpoint_folder(folder: Path) -> Iterator[None]:
 
     Args:
         folder: made if need be; an error if it holds anything but checkpoints.
+
+    Yields:
+        Nothing; the folder is released when the block ends.
     """
     if folder.exists() and not folder.is_dir():
         raise ArgumentError(f"{folder} is a file; checkpoints need a folder")

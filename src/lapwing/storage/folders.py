@@ -29,6 +29,9 @@ def locked(folder: Path) -> Iterator[None]:
 
     Args:
         folder: created if need be, and removed if the block fails and nothing was put into it.
+
+    Yields:
+        Nothing; the lock is held until the block ends.
     """
     new = [place for place in (folder, *folder.parents) if not place.exists()]
     try:

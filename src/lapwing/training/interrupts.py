@@ -36,6 +36,9 @@ def termination_as_interrupt(message: str = "") -> Iterator[None]:
 
     Args:
         message: of the :class:`StoppedError` that is raised.
+
+    Yields:
+        Nothing; the previous handler is back when the block ends. Outside the main thread nothing is changed.
     """
 
     def stop(number: int, frame: FrameType | None) -> None:

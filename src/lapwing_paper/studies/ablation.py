@@ -26,7 +26,14 @@ def _label(method: str, rate: float) -> str:
 
 
 def methods(plan: Plan) -> Methods:
-    """Every method at every rate."""
+    """Every method at every rate.
+
+    Args:
+        plan: gives the size of the study.
+
+    Returns:
+        Labels and settings: GGDO, then ALLO, ALLO without duals and GGDO with a growing barrier for each rate.
+    """
     found = [(GGDO, ggdo_settings(BARRIER))]
     for rate in _rates(plan):
         found.append((_label(ALLO, rate), allo_settings(BARRIER, rate)))
@@ -38,7 +45,15 @@ def methods(plan: Plan) -> Methods:
 
 
 def tables(plan: Plan, results: Results) -> list[ResultTable]:
-    """Final similarity by method and rate."""
+    """Final similarity by method and rate.
+
+    Args:
+        plan: of the study.
+        results: its finished runs, some of which may be missing.
+
+    Returns:
+        One table: a row per world, a column per method.
+    """
     shown = [label for label, _ in methods(plan) if results.select(method=label)]
     notes = (
         f"Paper preset, b = {BARRIER:g} at the start, {plan.scale.steps:,} steps, {plan.scale.transitions:,} "
@@ -48,7 +63,15 @@ def tables(plan: Plan, results: Results) -> list[ResultTable]:
 
 
 def figures(plan: Plan, results: Results) -> list[StudyFigure]:
-    """One panel per rate, and one row per world."""
+    """One panel per rate, and one row per world.
+
+    Args:
+        plan: of the study.
+        results: its finished runs, some of which may be missing.
+
+    Returns:
+        One figure, the learning curves of all panels.
+    """
     panels = []
     for world in plan.labels:
         for rate in _rates(plan):

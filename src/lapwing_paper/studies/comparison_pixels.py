@@ -10,7 +10,14 @@ QUICK_STEPS = 400
 
 
 def methods(plan: Plan) -> Methods:
-    """Three methods, all from images."""
+    """Three methods, all from images.
+
+    Args:
+        plan: gives the size of the study.
+
+    Returns:
+        Labels and settings of our preset, the paper's ALLO and the paper's GGDO.
+    """
     scale = plan.scale
     raw: Settings = {"encoder": "conv", "centre_pixels": False}
     ours: Settings = {} if plan.is_full else {"steps": QUICK_STEPS}

@@ -15,7 +15,14 @@ from lapwing_paper.study_worlds import TWELVE_WORLDS
 
 
 def methods(plan: Plan) -> Methods:
-    """The default preset, and both methods with the paper's."""
+    """The default preset, and both methods with the paper's.
+
+    Args:
+        plan: gives the size of the study.
+
+    Returns:
+        Labels and settings of our preset, the paper's ALLO and the paper's GGDO.
+    """
     scale = plan.scale
     return [
         (ALLO_DEFAULT, exact_run({}, scale.transitions)),

@@ -34,7 +34,14 @@ STAGES = (
 
 
 def methods(plan: Plan) -> Methods:
-    """The paper's preset on glued and on correct episodes, and the default preset."""
+    """The paper's preset on glued and on correct episodes, and the default preset.
+
+    Args:
+        plan: gives the size of the study.
+
+    Returns:
+        Labels and settings of the three runs.
+    """
     scale = plan.scale
     paper = paper_run(allo_settings(), scale.transitions, scale.steps)
     return [
@@ -45,7 +52,15 @@ def methods(plan: Plan) -> Methods:
 
 
 def stage_errors(results: Results, world: str) -> list[float]:
-    """Mean relative errors after each stage, in the order of :data:`STAGES`."""
+    """Mean relative errors after each stage, in the order of :data:`STAGES`.
+
+    Args:
+        results: the finished runs.
+        world: label of the world.
+
+    Returns:
+        One mean per stage; NaN where its runs have not finished.
+    """
     truth = results.values("true_eigenvalues", world)
     if not len(truth):
         return [np.nan] * len(STAGES)
@@ -86,7 +101,15 @@ def explained(world: str) -> tuple[float, float, float]:
 
 
 def tables(plan: Plan, results: Results) -> list[ResultTable]:
-    """Errors stage by stage, and how much of the printed errors the two biases explain."""
+    """Errors stage by stage, and how much of the printed errors the two biases explain.
+
+    Args:
+        plan: of the study.
+        results: its finished runs, some of which may be missing.
+
+    Returns:
+        The table of stages, a row each, and the table of what they explain.
+    """
     errors = {world: stage_errors(results, world) for world in plan.labels if results.select(world)}
     records = [
         {
@@ -106,7 +129,15 @@ def tables(plan: Plan, results: Results) -> list[ResultTable]:
 
 
 def figures(plan: Plan, results: Results) -> list[StudyFigure]:
-    """The stages as bars, one panel per world."""
+    """The stages as bars, one panel per world.
+
+    Args:
+        plan: of the study.
+        results: its finished runs, some of which may be missing.
+
+    Returns:
+        One figure of bars, numbered as the stages of the table.
+    """
     labels = tuple(str(i + 1) for i in range(len(STAGES)))
     shown = [world for world in plan.labels if results.select(world)]
     panels = tuple(BarPanel(world, labels, np.array(stage_errors(results, world))) for world in shown)

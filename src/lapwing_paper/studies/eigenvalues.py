@@ -24,7 +24,15 @@ Values = NDArray[np.float64]
 
 
 def monte_carlo(results: Results, world: str) -> Values:
-    """(runs, d) GGDO's energies ``1/2 E (u(s) - u(s'))^2`` of components as they are, under the sampled lags."""
+    """(runs, d) GGDO's energies ``1/2 E (u(s) - u(s'))^2`` of components as they are, under the sampled lags.
+
+    Args:
+        results: the finished runs.
+        world: label of the world.
+
+    Returns:
+        (runs, d) energies; empty where no run of GGDO has finished.
+    """
     mu, norms = (results.values(name, world, GGDO_PAPER) for name in ("mu", "squared_norms"))
     return truncated(0.9, EPISODE_LENGTH).from_mu(mu) * norms if len(mu) else mu
 
@@ -46,18 +54,41 @@ def mean_errors(estimates: Values, truth: Values) -> Values:
 
 
 def known_mean(values: Values | list[float]) -> float:
-    """The mean of the values that are not NaN; NaN if there are none."""
+    """The mean of the values that are not NaN; NaN if there are none.
+
+    Args:
+        values: numbers, some of them NaN.
+
+    Returns:
+        The mean.
+    """
     known = [value for value in values if not np.isnan(value)]
     return float(np.mean(known)) if known else np.nan
 
 
 def tables(plan: Plan, results: Results) -> list[ResultTable]:
-    """Mean relative errors by world, and the paper's table of eigenvalues."""
+    """Mean relative errors by world, and the paper's table of eigenvalues.
+
+    Args:
+        plan: of the study.
+        results: its finished runs, some of which may be missing.
+
+    Returns:
+        The table of errors and the paper's Table 3.
+    """
     return [_errors_table(plan, results), _table_3(plan, results)]
 
 
 def figures(plan: Plan, results: Results) -> list[StudyFigure]:
-    """How much larger the errors of GGDO are."""
+    """How much larger the errors of GGDO are.
+
+    Args:
+        plan: of the study.
+        results: its finished runs, some of which may be missing.
+
+    Returns:
+        One figure: a bar per world, black where the difference is significant.
+    """
     shown = [world for world in plan.labels if results.select(world, GGDO_PAPER)]
     bars = difference_bars("average over components", shown, [_test(results, world) for world in shown])
     title = f"{plan.title}\nrelative error of GGDO - that of ALLO, paper preset. Black bars: p < 0.01."

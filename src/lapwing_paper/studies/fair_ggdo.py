@@ -12,7 +12,14 @@ PAPERS_OWN = ggdo_barrier(PAPER_GGDO_BARRIER)
 
 
 def methods(plan: Plan) -> Methods:
-    """Every method, plain and refined."""
+    """Every method, plain and refined.
+
+    Args:
+        plan: gives the size of the study.
+
+    Returns:
+        Labels and settings: GGDO with each barrier and ALLO, then the same with Rayleigh-Ritz.
+    """
     barriers = {"GGDO as in the paper": PAPERS_OWN}
     barriers |= {f"GGDO, b = {b:g}": b for b in (BARRIERS if plan.is_full else QUICK_BARRIERS)}
     found = [(name, {"objective": "ggdo", "barrier": b, "barrier_rate": 0.0}) for name, b in barriers.items()]
@@ -23,7 +30,15 @@ def methods(plan: Plan) -> Methods:
 
 
 def tables(plan: Plan, results: Results) -> list[ResultTable]:
-    """Final similarity by method."""
+    """Final similarity by method.
+
+    Args:
+        plan: of the study.
+        results: its finished runs, some of which may be missing.
+
+    Returns:
+        One table: a row per world, a column per method.
+    """
     notes = (
         f"From the exact operator, {plan.scale.steps:,} steps, {plan.scale.seeds} seed(s), 11 components: subspace "
         "cosine (clusters within 1e-6), the best of each world bold. GGDO as in the paper is coefficient 2 with its "

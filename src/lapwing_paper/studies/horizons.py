@@ -20,7 +20,14 @@ KINDS = ("exact", "sampled")
 
 
 def methods(plan: Plan) -> Methods:
-    """Every discount, exact and sampled."""
+    """Every discount, exact and sampled.
+
+    Args:
+        plan: gives the size of the study.
+
+    Returns:
+        Labels ``KIND, DISCOUNT`` and settings, exact ones first.
+    """
     steps = plan.scale.steps
     options = {**PLAIN, "steps": steps, "log_every": max(1, steps // 48), "schedule": "constant", "learning_rate": 1e-3}
     return [
@@ -38,7 +45,16 @@ def methods(plan: Plan) -> Methods:
 
 
 def steps_to(results: Results, world: str, method: str) -> tuple[float, float]:
-    """Steps until the mean curve first reaches the wanted cosine (NaN if never), and its last value."""
+    """Steps until the mean curve first reaches the wanted cosine (NaN if never), and its last value.
+
+    Args:
+        results: the finished runs.
+        world: label of the world.
+        method: label of the method.
+
+    Returns:
+        The step, and the mean cosine over seeds after the last one; both NaN where no run has finished.
+    """
     steps, values = results.curves("cosine", world, method)
     if not len(steps):
         return np.nan, np.nan
@@ -48,7 +64,15 @@ def steps_to(results: Results, world: str, method: str) -> tuple[float, float]:
 
 
 def tables(plan: Plan, results: Results) -> list[ResultTable]:
-    """Steps to the wanted cosine; where it is not reached, the last value."""
+    """Steps to the wanted cosine; where it is not reached, the last value.
+
+    Args:
+        plan: of the study.
+        results: its finished runs, some of which may be missing.
+
+    Returns:
+        One table: a row per method, a column per world.
+    """
 
     def cell(world: str, method: str) -> str:
         steps, last = steps_to(results, world, method)
@@ -67,7 +91,15 @@ def tables(plan: Plan, results: Results) -> list[ResultTable]:
 
 
 def figures(plan: Plan, results: Results) -> list[StudyFigure]:
-    """Similarity over training, exact above sampled."""
+    """Similarity over training, exact above sampled.
+
+    Args:
+        plan: of the study.
+        results: its finished runs, some of which may be missing.
+
+    Returns:
+        One figure: a column per world, a line per discount.
+    """
     labels = tuple(DISCOUNTS)
     panels = [
         panel(results, "cosine", world, [f"{kind}, {label}" for label in labels], f"{world}, {kind}", labels=labels)

@@ -15,12 +15,31 @@ FEWEST_FOR_BANDS = 5
 
 
 def bands_note(plan: Plan) -> str:
-    """What the bands of a figure are."""
+    """What the bands of a figure are.
+
+    Args:
+        plan: tells how many seeds there are.
+
+    Returns:
+        Part of a caption.
+    """
     return "bands are 95 %" if plan.scale.seeds >= FEWEST_FOR_BANDS else "bands are the range of the seeds"
 
 
 def band(results: Results, name: str, world: str, method: str, label: str, highlighted: bool) -> Line:
-    """The mean over seeds of a column of the histories, with its 95 % band, or the range of a few seeds."""
+    """The mean over seeds of a column of the histories, with its 95 % band, or the range of a few seeds.
+
+    Args:
+        results: the finished runs.
+        name: of the column of histories.
+        world: label of the world.
+        method: label of the method.
+        label: of the line in the legend.
+        highlighted: draw it in front, and thicker.
+
+    Returns:
+        The line over gradient steps, empty where no run has finished.
+    """
     steps, values = results.curves(name, world, method)
     if not len(steps):
         return Line(label, np.zeros(0), np.zeros(0))
@@ -65,7 +84,19 @@ def panel(
 def curves_figure(
     plan: Plan, name: str, panels: Sequence[LinePanel], columns: int, measure: str, description: str
 ) -> list[StudyFigure]:
-    """A figure of similarities over training."""
+    """A figure of similarities over training.
+
+    Args:
+        plan: gives the title.
+        name: of the figure's files.
+        panels: row by row.
+        columns: panels beside each other.
+        measure: label of the vertical axis, which goes from 0 to 1.
+        description: text for readers who do not see the picture.
+
+    Returns:
+        The figure, as the only one of a list.
+    """
     return [StudyFigure(name, plan.title, tuple(panels), columns, "gradient steps", measure, description, (0.0, 1.02))]
 
 

@@ -15,14 +15,29 @@ FROM_OPERATOR, FROM_DATA = "from the exact operator", "from data"
 
 
 def methods(plan: Plan) -> Methods:
-    """The default preset for many components, from data, and in the full version from the operator."""
+    """The default preset for many components, from data, and in the full version from the operator.
+
+    Args:
+        plan: gives the size of the study.
+
+    Returns:
+        Labels and settings of one or two runs.
+    """
     options = {"dim": FIFTY, "steps": plan.scale.steps, "stop_when_converged": False}
     from_data = [(FROM_DATA, exact_run(options, plan.scale.transitions))]
     return [(FROM_OPERATOR, exact_run(options)), *from_data] if plan.is_full else from_data
 
 
 def tables(plan: Plan, results: Results) -> list[ResultTable]:
-    """Similarities and eigenvalue errors beside the best published."""
+    """Similarities and eigenvalue errors beside the best published.
+
+    Args:
+        plan: of the study.
+        results: its finished runs, some of which may be missing.
+
+    Returns:
+        One table with a row per world.
+    """
     records = []
     for world in plan.worlds:
         exact, data = (

@@ -39,21 +39,57 @@ def ggdo_barrier(coefficient: float, dim: int = DIM) -> float:
 
 
 def allo_settings(barrier: float = PAPER_ALLO_BARRIER, rate: float = PAPER_BARRIER_RATE, **options: Any) -> Settings:
-    """ALLO as in the paper's experiments; without the half of the graph term, ``b`` and its rate are twice ours."""
+    """ALLO as in the paper's experiments; without the half of the graph term, ``b`` and its rate are twice ours.
+
+    Args:
+        barrier: ``b`` at the start, in the paper's units.
+        rate: of the growth of ``b``, in the paper's units.
+        options: further options of :func:`lapwing.learn`.
+
+    Returns:
+        Options of :func:`lapwing.learn`.
+    """
     return {"objective": "allo", "barrier": barrier / 2.0, "barrier_rate": rate / 2.0, **options}
 
 
 def ggdo_settings(barrier: float = PAPER_GGDO_BARRIER, rate: float = 0.0, **options: Any) -> Settings:
-    """GGDO as in the paper's experiments, see :func:`ggdo_barrier`."""
+    """GGDO as in the paper's experiments, see :func:`ggdo_barrier`.
+
+    Args:
+        barrier: ``b`` at the start, in the paper's units.
+        rate: of the growth of ``b``, in the paper's units.
+        options: further options of :func:`lapwing.learn`.
+
+    Returns:
+        Options of :func:`lapwing.learn`.
+    """
     return {"objective": "ggdo", "barrier": ggdo_barrier(barrier), "barrier_rate": ggdo_barrier(rate), **options}
 
 
 def paper_run(options: Settings, transitions: int, steps: int, log_points: int = 50) -> Settings:
-    """Settings of a run with the paper's preset: sampled pairs, three layers, raw input, Adam at 1e-3."""
+    """Settings of a run with the paper's preset: sampled pairs, three layers, raw input, Adam at 1e-3.
+
+    Args:
+        options: of :func:`lapwing.learn`, besides steps and logging.
+        transitions: size of the data set.
+        steps: gradient steps.
+        log_points: points of the learning curve.
+
+    Returns:
+        Settings of the task ``learn``.
+    """
     every = max(1, steps // log_points)
     return {"preset": "paper", "transitions": transitions, "options": {"steps": steps, "log_every": every, **options}}
 
 
 def exact_run(options: Settings, transitions: int = 0) -> Settings:
-    """Settings of a run with the default preset, from the exact operator or from counted transitions."""
+    """Settings of a run with the default preset, from the exact operator or from counted transitions.
+
+    Args:
+        options: of :func:`lapwing.learn`.
+        transitions: size of the data set; 0 for the exact operator.
+
+    Returns:
+        Settings of the task ``learn``.
+    """
     return {"preset": "default", "transitions": transitions, "options": options}

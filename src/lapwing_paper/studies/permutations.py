@@ -23,7 +23,14 @@ def _every(plan: Plan) -> int:
 
 
 def methods(plan: Plan) -> Methods:
-    """One run per world and seed; it ends one step early if its last step would be a permutation."""
+    """One run per world and seed; it ends one step early if its last step would be a permutation.
+
+    Args:
+        plan: gives the size of the study.
+
+    Returns:
+        One label with its settings.
+    """
     scale, every = plan.scale, _every(plan)
     steps = scale.steps - 1 if scale.steps % every == 0 else scale.steps
     cycles = {"permute_every": every, "log_every": max(1, every // POINTS_PER_CYCLE)}
@@ -34,7 +41,15 @@ def methods(plan: Plan) -> Methods:
 
 
 def tables(plan: Plan, results: Results) -> list[ResultTable]:
-    """Similarity at the end of every cycle, and the lowest after a permutation."""
+    """Similarity at the end of every cycle, and the lowest after a permutation.
+
+    Args:
+        plan: of the study.
+        results: its finished runs, some of which may be missing.
+
+    Returns:
+        One table with a row per world.
+    """
     every = _every(plan)
     records = []
     for world in plan.labels:
@@ -66,7 +81,15 @@ def tables(plan: Plan, results: Results) -> list[ResultTable]:
 
 
 def figures(plan: Plan, results: Results) -> list[StudyFigure]:
-    """Similarity over training, one panel per world."""
+    """Similarity over training, one panel per world.
+
+    Args:
+        plan: of the study.
+        results: its finished runs, some of which may be missing.
+
+    Returns:
+        One figure of learning curves.
+    """
     panels = [panel(results, "cosine", world, [METHOD]) for world in plan.labels]
     description = "Cosine similarity over training: it falls at every permutation and returns."
     return curves_figure(plan, "figure-8", panels, 4, "cosine similarity", description)

@@ -11,7 +11,14 @@ RAW, CENTRED = "raw pixels", "centred pixels"
 
 
 def methods(plan: Plan) -> Methods:
-    """The same run with raw and with centred images."""
+    """The same run with raw and with centred images.
+
+    Args:
+        plan: gives the size of the study.
+
+    Returns:
+        Two labels with settings that differ in ``centre_pixels`` alone.
+    """
     steps = plan.scale.steps
     options = {"steps": steps, "log_every": max(1, steps // 15), "stop_when_converged": False}
     run = {"preset": "pixels", "observation": "pixels", "transitions": 0}
@@ -19,7 +26,15 @@ def methods(plan: Plan) -> Methods:
 
 
 def tables(plan: Plan, results: Results) -> list[ResultTable]:
-    """Final similarity, raw and centred."""
+    """Final similarity, raw and centred.
+
+    Args:
+        plan: of the study.
+        results: its finished runs, some of which may be missing.
+
+    Returns:
+        One table: a row per world, a column per input.
+    """
     printed = published_cosines("pixels")["GridMaze-32"].allo_mean
     notes = (
         f"From the exact operator, {plan.scale.steps:,} steps, {plan.scale.seeds} seed(s), 11 components: subspace "
@@ -29,7 +44,15 @@ def tables(plan: Plan, results: Results) -> list[ResultTable]:
 
 
 def figures(plan: Plan, results: Results) -> list[StudyFigure]:
-    """Similarity over training."""
+    """Similarity over training.
+
+    Args:
+        plan: of the study.
+        results: its finished runs, some of which may be missing.
+
+    Returns:
+        One figure with both curves in each panel.
+    """
     panels = [panel(results, "cosine", world, [RAW, CENTRED]) for world in plan.labels]
     description = "Cosine similarity over training with raw and with centred images."
     return curves_figure(plan, "pixels-centred", panels, 2, "subspace cosine", description)

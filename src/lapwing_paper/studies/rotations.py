@@ -21,7 +21,14 @@ PROMINENCE = 0.05
 
 
 def methods(plan: Plan) -> Methods:
-    """Both objectives, everything else equal."""
+    """Both objectives, everything else equal.
+
+    Args:
+        plan: gives the size of the study.
+
+    Returns:
+        Labels and settings of ALLO and GGDO.
+    """
     scale = plan.scale
     objectives = ((ALLO, allo_settings()), (GGDO, ggdo_settings()))
     if plan.is_full:
@@ -31,7 +38,15 @@ def methods(plan: Plan) -> Methods:
 
 
 def tables(plan: Plan, results: Results) -> list[ResultTable]:
-    """How many local extrema each component has, and how similar to the exact one it is."""
+    """How many local extrema each component has, and how similar to the exact one it is.
+
+    Args:
+        plan: of the study.
+        results: its finished runs, some of which may be missing.
+
+    Returns:
+        One table: a row for the exact components and for each method in each world.
+    """
     records = []
     for world in plan.worlds:
         _layout(world)
@@ -56,7 +71,15 @@ def tables(plan: Plan, results: Results) -> list[ResultTable]:
 
 
 def figures(plan: Plan, results: Results) -> list[StudyFigure]:
-    """Components 2 to 7, ALLO above GGDO."""
+    """Components 2 to 7, ALLO above GGDO.
+
+    Args:
+        plan: of the study.
+        results: its finished runs, some of which may be missing.
+
+    Returns:
+        One figure: a row per world and method, a column per component.
+    """
     panels = []
     for world in plan.worlds:
         for method in (ALLO, GGDO):

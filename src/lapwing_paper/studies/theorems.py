@@ -11,7 +11,15 @@ ROUNDING = 1e-8
 
 
 def tables(plan: Plan, results: Results) -> list[ResultTable]:
-    """Every claim: whether it held on all graphs, and its deviation over them."""
+    """Every claim: whether it held on all graphs, and its deviation over them.
+
+    Args:
+        plan: of the study.
+        results: its finished runs, some of which may be missing.
+
+    Returns:
+        One table with a row per claim.
+    """
     found = merged_claims(results)
     records = [
         {
@@ -34,7 +42,14 @@ def tables(plan: Plan, results: Results) -> list[ResultTable]:
 
 
 def merged_claims(results: Results) -> list[dict[str, Any]]:
-    """Claims over all graphs: held if it held on each, smallest and largest deviation, the first note."""
+    """Claims over all graphs: held if it held on each, smallest and largest deviation, the first note.
+
+    Args:
+        results: one run per graph.
+
+    Returns:
+        One record per claim, with ``smallest`` beside its ``deviation``.
+    """
     merged: dict[str, dict[str, Any]] = {}
     for one in results.finished:
         for claim in one.numbers["claims"]:

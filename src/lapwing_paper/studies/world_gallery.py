@@ -13,7 +13,14 @@ SECOND = 1
 
 
 def methods(plan: Plan) -> Methods:
-    """One run per world."""
+    """One run per world.
+
+    Args:
+        plan: gives the size of the study.
+
+    Returns:
+        One label with its settings: the paper's preset in the full version, the default one in the quick.
+    """
     scale = plan.scale
     if plan.is_full:
         return [(ALLO_PAPER, paper_run(allo_settings(), scale.transitions, scale.steps))]
@@ -21,7 +28,15 @@ def methods(plan: Plan) -> Methods:
 
 
 def tables(plan: Plan, results: Results) -> list[ResultTable]:
-    """How good the vectors in the figure are."""
+    """How good the vectors in the figure are.
+
+    Args:
+        plan: of the study.
+        results: its finished runs, some of which may be missing.
+
+    Returns:
+        One table with a row per world.
+    """
     ((method, _),) = methods(plan)
     records = []
     for world in plan.worlds:
@@ -43,7 +58,15 @@ def tables(plan: Plan, results: Results) -> list[ResultTable]:
 
 
 def figures(plan: Plan, results: Results) -> list[StudyFigure]:
-    """One panel per world."""
+    """One panel per world.
+
+    Args:
+        plan: of the study.
+        results: its finished runs, some of which may be missing.
+
+    Returns:
+        One figure of maps.
+    """
     ((method, _),) = methods(plan)
     panels = []
     for world in plan.worlds:

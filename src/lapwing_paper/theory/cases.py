@@ -49,7 +49,19 @@ class Claim:
 
 
 def claim(name: str, paper: str, statement: str, held: bool, deviation: float, note: str) -> Claim:
-    """A claim whose note is kept only where it is needed."""
+    """A claim whose note is kept only where it is needed.
+
+    Args:
+        name: short identifier.
+        paper: where the paper says it.
+        statement: what was checked, and in brackets what the deviation is.
+        held: whether it held.
+        deviation: the largest deviation from what the paper says.
+        note: what is right instead.
+
+    Returns:
+        The claim; its note is empty where it held.
+    """
     return Claim(name, paper, statement, bool(held), float(deviation), "" if held else note)
 
 
@@ -137,5 +149,12 @@ def distance_from_permutations(rotation: Matrix) -> float:
 
 
 def largest(values: object) -> float:
-    """The largest magnitude among numbers."""
+    """The largest magnitude among numbers.
+
+    Args:
+        values: an array, or nested sequences of numbers; not empty.
+
+    Returns:
+        The maximum of the absolute values.
+    """
     return float(np.abs(np.asarray(values)).max())

@@ -21,7 +21,14 @@ from lapwing_paper.theory.jacobians import (
 
 
 def constrained_problem_claims(case: Case) -> list[Claim]:
-    """The eigenvectors, their rotations and their multipliers as solutions of the problem (paper, Lemma 1)."""
+    """The eigenvectors, their rotations and their multipliers as solutions of the problem (paper, Lemma 1).
+
+    Args:
+        case: the graph and the points.
+
+    Returns:
+        One claim per part of the lemma.
+    """
     laplacian = case.system.laplacian
     plain = partial(package_field, barrier=0.0, laplacian=laplacian, dim=case.dim, stop_gradient=False)
     return [
@@ -34,7 +41,14 @@ def constrained_problem_claims(case: Case) -> list[Claim]:
 
 
 def dynamics_claims(case: Case) -> list[Claim]:
-    """Where the directions with stop-gradients vanish, and where not (paper, Lemma 2)."""
+    """Where the directions with stop-gradients vanish, and where not (paper, Lemma 2).
+
+    Args:
+        case: the graph and the points.
+
+    Returns:
+        One claim per part of the lemma.
+    """
     return [
         _gradient_formula(case),
         _orders_are_equilibria(case),

@@ -54,7 +54,17 @@ def eigensystem(laplacian: Matrix) -> Eigensystem:
 def exact_loss(
     objective: Objective, state: State, u: Float[Array, "n d"], laplacian: Float[Array, "n n"]
 ) -> tuple[Float[Array, ""], Float[Array, "d d"]]:
-    """The package's own loss on all states at once, and the constraint errors it saw."""
+    """The package's own loss on all states at once, and the constraint errors it saw.
+
+    Args:
+        objective: any objective whose auxiliary output has ``errors``.
+        state: of the objective.
+        u: (n, d) components with ``u' u`` as inner product.
+        laplacian: (n, n) symmetric.
+
+    Returns:
+        The loss, and (d, d) constraint errors.
+    """
     size = u.shape[0]
     table = u * np.sqrt(size)
     weights = jnp.full(size, 1.0 / size)
@@ -70,7 +80,18 @@ def package_field(
     dim: int,
     stop_gradient: bool = True,
 ) -> Float[Array, " m"]:
-    """Descent direction for ``u`` and minus the ascent direction for the duals, from the package's objective."""
+    """Descent direction for ``u`` and minus the ascent direction for the duals, from the package's objective.
+
+    Args:
+        flat: (m,) components and duals as :func:`pack` orders them.
+        barrier: ``b``.
+        laplacian: (n, n) symmetric.
+        dim: number of components, ``d``.
+        stop_gradient: hold the second factor of the constraints constant, as ALLO does.
+
+    Returns:
+        (m,) directions; zero at an equilibrium.
+    """
     u, duals = unpack(flat, laplacian.shape[0], dim)
     state = AlloState(duals, BarrierState(barrier, jnp.zeros(())))
     objective = allo(stop_gradient=stop_gradient)
@@ -85,7 +106,18 @@ def lagrangian(
     barrier: Float[Array, ""],
     laplacian: Float[Array, "n n"],
 ) -> Float[Array, ""]:
-    """The objective (paper, Eq. 6) with the factor inside the stop-gradient as an argument of its own."""
+    """The objective (paper, Eq. 6) with the factor inside the stop-gradient as an argument of its own.
+
+    Args:
+        u: (n, d) components.
+        held: (n, d) the factor that a stop-gradient would hold constant; ``u`` for the value of the objective.
+        duals: (d, d) lower triangular.
+        barrier: ``b``.
+        laplacian: (n, n) symmetric.
+
+    Returns:
+        The value.
+    """
     errors = u.T @ held - jnp.eye(u.shape[1])
     return jnp.sum(u * (laplacian @ u)) + jnp.sum(duals * errors) + barrier * jnp.sum(jnp.tril(errors**2))
 
@@ -98,6 +130,15 @@ def field(
 
     ``jax.lax.stop_gradient`` stops the derivatives of every order: a Jacobian taken through it would miss that the
     direction changes with the held factor too.
+
+    Args:
+        flat: (m,) components and duals as :func:`pack` orders them.
+        barrier: ``b``.
+        laplacian: (n, n) symmetric.
+        dim: number of components, ``d``.
+
+    Returns:
+        (m,) directions.
     """
     u, duals = unpack(flat, laplacian.shape[0], dim)
     slope = jax.grad(lagrangian)(u, u, duals, barrier, laplacian)
@@ -108,7 +149,17 @@ def field(
 def jacobian(
     flat: Float[Array, " m"], barrier: Float[Array, ""], laplacian: Float[Array, "n n"], dim: int
 ) -> Float[Array, "m m"]:
-    """Derivative of :func:`field` at a point: row = entry of the field, column = entry of the point."""
+    """Derivative of :func:`field` at a point: row = entry of the field, column = entry of the point.
+
+    Args:
+        flat: (m,) components and duals as :func:`pack` orders them.
+        barrier: ``b``.
+        laplacian: (n, n) symmetric.
+        dim: number of components, ``d``.
+
+    Returns:
+        (m, m) derivatives, not symmetric.
+    """
     return jax.jacfwd(field)(flat, barrier, laplacian, dim)
 
 
@@ -116,17 +167,44 @@ def jacobian(
 def jacobians(
     flats: Float[Array, "k m"], barrier: Float[Array, ""], laplacian: Float[Array, "n n"], dim: int
 ) -> Float[Array, "k m m"]:
-    """:func:`jacobian` at many points."""
+    """:func:`jacobian` at many points.
+
+    Args:
+        flats: (k, m) points.
+        barrier: ``b``.
+        laplacian: (n, n) symmetric.
+        dim: number of components, ``d``.
+
+    Returns:
+        (k, m, m) derivatives.
+    """
     return jax.vmap(lambda flat: jacobian(flat, barrier, laplacian, dim))(flats)
 
 
 def pack(u: Matrix, duals: Matrix) -> Matrix:
-    """A flat point from components (n, d) and lower-triangular duals (d, d)."""
+    """A flat point from components (n, d) and lower-triangular duals (d, d).
+
+    Args:
+        u: (n, d) components.
+        duals: (d, d); entries above the diagonal are not used.
+
+    Returns:
+        (m,) with m = n d + d (d + 1) / 2: component after component, then the duals row by row.
+    """
     return np.concatenate([u.T.ravel(), duals[np.tril_indices(u.shape[1])]])
 
 
 def unpack(flat: ArrayLike, size: int, dim: int) -> tuple[Float[Array, "n d"], Float[Array, "d d"]]:
-    """Components and duals of a flat point: the inverse of :func:`pack`."""
+    """Components and duals of a flat point: the inverse of :func:`pack`.
+
+    Args:
+        flat: (m,) a point.
+        size: number of states, n.
+        dim: number of components, ``d``.
+
+    Returns:
+        (n, d) components and (d, d) lower-triangular duals.
+    """
     point = jnp.asarray(flat)
     duals = jnp.zeros((dim, dim), dtype=point.dtype).at[np.tril_indices(dim)].set(point[size * dim :])
     return point[: size * dim].reshape(dim, size).T, duals
@@ -148,7 +226,17 @@ def equilibrium(system: Eigensystem, order: Sequence[int], factor: float = 2.0) 
 
 
 def paper_blocks(u: Matrix, duals: Matrix, barrier: float, laplacian: Matrix) -> Matrix:
-    """(d, d, n, n) the blocks ``J_ij`` of the Jacobian between components, as printed (paper, proof of Theorem 1)."""
+    """(d, d, n, n) the blocks ``J_ij`` of the Jacobian between components, as printed (paper, proof of Theorem 1).
+
+    Args:
+        u: (n, d) components.
+        duals: (d, d) lower triangular.
+        barrier: ``b``.
+        laplacian: (n, n) symmetric.
+
+    Returns:
+        (d, d, n, n) blocks; zero where ``j > i``.
+    """
     size, dim = u.shape
     identity = np.eye(size)
     blocks = np.zeros((dim, dim, size, size))
@@ -163,7 +251,14 @@ def paper_blocks(u: Matrix, duals: Matrix, barrier: float, laplacian: Matrix) ->
 
 
 def paper_dual_blocks(u: Matrix) -> tuple[Matrix, Matrix]:
-    """Columns (nd, t) and rows (t, nd + t) of the Jacobian that belong to duals, as printed (paper, Theorem 1)."""
+    """Columns (nd, t) and rows (t, nd + t) of the Jacobian that belong to duals, as printed (paper, Theorem 1).
+
+    Args:
+        u: (n, d) components.
+
+    Returns:
+        (nd, t) derivatives by the duals and (t, nd + t) derivatives of the duals' directions, t = d (d + 1) / 2.
+    """
     size, dim = u.shape
     pairs = list(zip(*np.tril_indices(dim), strict=True))
     columns = np.zeros((dim, size, len(pairs)))
@@ -177,17 +272,44 @@ def paper_dual_blocks(u: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def paper_order_eigenvalues(values: Matrix, order: Sequence[int], barrier: float) -> Spectrum:
-    """``2 (lambda_order(j) - lambda_i)`` for ``i <= d``, ``j > i``, as printed (paper, proof of Theorem 1)."""
+    """``2 (lambda_order(j) - lambda_i)`` for ``i <= d``, ``j > i``, as printed (paper, proof of Theorem 1).
+
+    Args:
+        values: (n,) eigenvalues of the Laplacian, ascending.
+        order: the eigenvector that each component is.
+        barrier: not used; every formula has the same arguments.
+
+    Returns:
+        (k,) eigenvalues, one for each pair.
+    """
     return _order_eigenvalues(values[complete_order(order, len(values))], values, len(order))
 
 
 def paper_norm_eigenvalues(values: Matrix, order: Sequence[int], barrier: float) -> Spectrum:
-    """``2 b +- 2 sqrt(b^2 - 1)`` for each component, as printed (paper, proof of Theorem 1)."""
+    """``2 b +- 2 sqrt(b^2 - 1)`` for each component, as printed (paper, proof of Theorem 1).
+
+    Args:
+        values: not used; every formula has the same arguments.
+        order: the eigenvector that each component is.
+        barrier: ``b``.
+
+    Returns:
+        (2 d,) eigenvalues, complex where ``b < 1``.
+    """
     return np.tile(_roots(2.0 * barrier, 4.0), len(order))
 
 
 def paper_pair_eigenvalues(values: Matrix, order: Sequence[int], barrier: float) -> Spectrum:
-    """``D + b +- sqrt((D + b)^2 - 1)``, ``D = lambda_order(j) - lambda_i``, ``j < i``, printed (paper, Theorem 1)."""
+    """``D + b +- sqrt((D + b)^2 - 1)``, ``D = lambda_order(j) - lambda_i``, ``j < i``, printed (paper, Theorem 1).
+
+    Args:
+        values: (n,) eigenvalues of the Laplacian, ascending.
+        order: the eigenvector that each component is.
+        barrier: ``b``.
+
+    Returns:
+        (d (d - 1),) eigenvalues, two for each pair.
+    """
     return _pair_eigenvalues(values[list(order)], values, len(order), barrier)
 
 
@@ -219,7 +341,15 @@ def spectrum(values: Matrix, order: Sequence[int], barrier: float) -> Spectrum:
 
 
 def complete_order(order: Sequence[int], size: int) -> list[int]:
-    """A selection of states continued to a permutation of all of them; the rest follow in ascending order."""
+    """A selection of states continued to a permutation of all of them; the rest follow in ascending order.
+
+    Args:
+        order: different states, at most ``size``.
+        size: number of states.
+
+    Returns:
+        A permutation of 0 to ``size - 1`` that begins with ``order``.
+    """
     return [*order, *(state for state in range(size) if state not in set(order))]
 
 

@@ -16,7 +16,14 @@ GDO, GGDO = gdo(PENALTY_BARRIER), ggdo(PENALTY_BARRIER)
 
 
 def penalty_claims(case: Case) -> list[Claim]:
-    """Equilibria without duals: what they violate, their rotations, their stability (paper, Corollary 1)."""
+    """Equilibria without duals: what they violate, their rotations, their stability (paper, Corollary 1).
+
+    Args:
+        case: the graph and the points.
+
+    Returns:
+        One claim per part of the corollary.
+    """
     return [
         _equilibria_violate(case),
         _violations_are_equilibria(case),

@@ -40,7 +40,14 @@ SLIGHTLY = 1e-3
 
 
 def block_claims(case: Case) -> list[Claim]:
-    """The blocks of the Jacobian at a random point against those printed (paper, proof of Theorem 1)."""
+    """The blocks of the Jacobian at a random point against those printed (paper, proof of Theorem 1).
+
+    Args:
+        case: the graph and the points.
+
+    Returns:
+        One claim per printed block.
+    """
     own, cross, columns, rows = np.max([_block_deviations(case, barrier) for barrier in case.barriers], axis=0)
     return [
         claim(
@@ -85,7 +92,14 @@ def block_claims(case: Case) -> list[Claim]:
 
 
 def eigenvalue_claims(case: Case) -> list[Claim]:
-    """The printed eigenvalues of the Jacobian and the corrected ones, at every order (paper, proof of Theorem 1)."""
+    """The printed eigenvalues of the Jacobian and the corrected ones, at every order (paper, proof of Theorem 1).
+
+    Args:
+        case: the graph and the points.
+
+    Returns:
+        One claim per printed formula, and one for the corrected spectrum.
+    """
     found = eigenvalues_found(case)
     corrected = spectrum_deviation(case, found, spectrum)
     return [
@@ -105,7 +119,14 @@ def eigenvalue_claims(case: Case) -> list[Claim]:
 
 
 def stability_claims(case: Case) -> list[Claim]:
-    """Which equilibria are stable, and from which barrier on (paper, Theorem 1)."""
+    """Which equilibria are stable, and from which barrier on (paper, Theorem 1).
+
+    Args:
+        case: the graph and the points.
+
+    Returns:
+        One claim per statement of the theorem, and one for repeated eigenvalues.
+    """
     others = max(float(rows[1:].real.min(axis=1).max()) for rows in eigenvalues_found(case).values())
     above_two = min(smallest_real_part(case.system, case.identity, barrier) for barrier in ABOVE_TWO)
     return [
@@ -133,7 +154,14 @@ def stability_claims(case: Case) -> list[Claim]:
 
 
 def eigenvalues_found(case: Case) -> Found:
-    """Eigenvalues of the Jacobian, by automatic differentiation and a dense solver."""
+    """Eigenvalues of the Jacobian, by automatic differentiation and a dense solver.
+
+    Args:
+        case: the graph, its barriers and its orders.
+
+    Returns:
+        For each barrier the (orders, m) complex eigenvalues.
+    """
     points, laplacian = case.equilibria(), case.system.laplacian
     return {
         barrier: np.linalg.eigvals(np.asarray(jacobians(points, barrier, laplacian, case.dim)))
@@ -142,7 +170,17 @@ def eigenvalues_found(case: Case) -> Found:
 
 
 def formula_deviation(case: Case, found: Found, formula: Formula, orders: int | None = None) -> float:
-    """Largest distance of a formula's values to the nearest eigenvalue found, over all orders or the first few."""
+    """Largest distance of a formula's values to the nearest eigenvalue found, over all orders or the first few.
+
+    Args:
+        case: the graph and its orders.
+        found: from :func:`eigenvalues_found`.
+        formula: gives some of the eigenvalues at an order.
+        orders: how many orders to try; None for all.
+
+    Returns:
+        The distance; 0 where each value of the formula is an eigenvalue.
+    """
     worst = 0.0
     for barrier, rows in found.items():
         for order, eigenvalues in zip(case.orders[:orders], rows[:orders], strict=True):
@@ -152,7 +190,16 @@ def formula_deviation(case: Case, found: Found, formula: Formula, orders: int | 
 
 
 def spectrum_deviation(case: Case, found: Found, formula: Formula) -> float:
-    """Largest distance between a formula's values and the eigenvalues found, matched one to one, over all orders."""
+    """Largest distance between a formula's values and the eigenvalues found, matched one to one, over all orders.
+
+    Args:
+        case: the graph and its orders.
+        found: from :func:`eigenvalues_found`.
+        formula: gives all m eigenvalues at an order.
+
+    Returns:
+        The distance; 0 where the formula gives the spectrum with its multiplicities.
+    """
     worst = 0.0
     for barrier, rows in found.items():
         for order, eigenvalues in zip(case.orders, rows, strict=True):
