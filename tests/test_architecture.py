@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -166,3 +167,37 @@ def test_no_file_name_and_no_class_name_occurs_twice() -> None:
     parsed = [ast.parse(path.read_text()) for path in LAPWING + PAPER]
     assert not repeated([node.name for tree in parsed for node in tree.body if isinstance(node, ast.ClassDef)])
     assert repeated(["base.py", "grid.py", "base.py"]) == ["base.py"]
+
+
+def lacks_sections(node: ast.FunctionDef) -> bool:
+    """Whether the docstring lacks Args where there are arguments, or Returns where something is returned."""
+    docstring = ast.get_docstring(node) or ""
+    everything = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, node.args.vararg, node.args.kwarg]
+    has_arguments = bool({one.arg for one in everything if one} - {"self", "cls"})
+    returns = ast.unparse(node.returns) if node.returns else "None"
+    return (has_arguments and "Args:\n" not in docstring) or (
+        returns not in ("None", "NoReturn") and not re.search(r"(Returns|Yields):\n", docstring)
+    )
+
+
+def undocumented(source: str, public: set[str]) -> list[str]:
+    """Public functions of source text, and methods with arguments of its public classes, that lack sections."""
+    found = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and lacks_sections(node):
+            found.append(node.name)
+        for method in node.body if isinstance(node, ast.ClassDef) and node.name in public else []:
+            if isinstance(method, ast.FunctionDef) and not method.name.startswith("_"):
+                takes_arguments = len(method.args.args) + len(method.args.kwonlyargs) > 1
+                found += [f"{node.name}.{method.name}"] if takes_arguments and lacks_sections(method) else []
+    return found
+
+
+def test_public_functions_document_their_arguments_and_results() -> None:
+    folders = [path.name for path in (SOURCE / "lapwing").iterdir() if (path / "__init__.py").exists()]
+    packages = [lapwing, *(importlib.import_module(f"lapwing.{folder}") for folder in folders)]
+    public = {name for package in packages for name in getattr(package, "__all__", ())}
+    assert {"Trajectories", "World", "TrajectoryBuilder"} <= public
+    assert not {str(path): found for path in LAPWING + PAPER if (found := undocumented(path.read_text(), public))}
+    no_returns = 'def f(x: int) -> int:\n    """One.\n\n    Args:\n        x: a number.\n    """\n'
+    assert undocumented(no_returns + "class C:\n    def m(self, x): ...", {"C"}) == ["f", "C.m"]

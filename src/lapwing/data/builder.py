@@ -130,7 +130,12 @@ class TrajectoryBuilder:
         self.close_episodes(lengths, terminated, truncated)
 
     def add_states(self, states: Any, **transitions: Any) -> None:
-        """Add states in order of time, of an episode that may go on; :meth:`close_episodes` must follow."""
+        """Add states in order of time, of an episode that may go on; :meth:`close_episodes` must follow.
+
+        Args:
+            states: (n, ...) observations, a dictionary of them by key, or (n,) ids where the table is known.
+            transitions: as in :meth:`add`.
+        """
         if isinstance(states, dict):
             self._keys, self._table = tuple(states), None
             for number, rows in enumerate(states.values()):
@@ -162,7 +167,13 @@ class TrajectoryBuilder:
     def close_episodes(
         self, lengths: NDArray[np.int64], terminated: NDArray[np.bool_], truncated: NDArray[np.bool_]
     ) -> None:
-        """Give the boundaries of the states added so far: transitions in each episode, and how it ended."""
+        """Give the boundaries of the states added so far: transitions in each episode, and how it ended.
+
+        Args:
+            lengths: (episodes,) transitions in each episode; an episode of k transitions has k + 1 states.
+            terminated: (episodes,) true where the environment ended the episode.
+            truncated: (episodes,) true where it was cut off from outside.
+        """
         self._lengths.append(np.asarray(lengths, dtype=np.int64))
         self._ends.append(np.stack([terminated, truncated]).astype(bool))
 

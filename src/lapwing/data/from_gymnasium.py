@@ -59,7 +59,7 @@ def collect_gymnasium(
         policy: a function from an observation (a batch of them with a vector environment) to an action; None for
             uniformly random actions.
         episode_length: truncate episodes after so many transitions; single environments only.
-        keys: which entries of dictionary observations to keep; None for the only one there is.
+        keys: which entries of dictionary observations to keep; None for all.
         record: any of ``actions`` and ``rewards``.
         out: folder to write to, for data larger than memory.
         progress: called with (done, total), or None.

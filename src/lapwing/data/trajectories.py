@@ -182,7 +182,14 @@ class Trajectories:
         )
 
     def rows(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """(n,) the row of ``observations`` for each of (n,) state positions."""
+        """(n,) the row of ``observations`` for each of (n,) state positions.
+
+        Args:
+            positions: (n,) positions in the sequence of all states, episode after episode.
+
+        Returns:
+            (n,) row numbers; the positions themselves where there is no table.
+        """
         return positions if self.ids is None else self.ids[positions].astype(np.int64)
 
     def transition_rows(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -197,7 +204,14 @@ class Trajectories:
         return positions - (np.searchsorted(self.offsets, positions, side="right") - 1)
 
     def episode(self, number: int) -> NDArray[Any]:
-        """(length + 1, ...) the observations of one episode in order of time; by key where there are several."""
+        """(length + 1, ...) the observations of one episode in order of time; by key where there are several.
+
+        Args:
+            number: of the episode, from 0.
+
+        Returns:
+            (length + 1, ...) observations, or a dictionary of such arrays.
+        """
         whole = as_whole(number)
         if whole is None or not 0 <= whole < self.num_episodes:
             raise ArgumentError(f"episodes are numbered 0 to {self.num_episodes - 1}, got {shown(number)}")
@@ -412,7 +426,7 @@ def write_manifest(
 
     Args:
         folder: that holds the arrays.
-        checksums: CRC-32 of each array file, by file name.
+        checksums: of the array files, by name of the array.
         metadata: of the data set, JSON types.
         keys: of the observations; empty where they are one array.
     """

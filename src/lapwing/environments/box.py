@@ -73,19 +73,43 @@ class BoxWorld(World):
         return len(self.sides)
 
     def reflect(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Fold points outside the box back into it, as often as it takes."""
+        """Fold points outside the box back into it, as often as it takes.
+
+        Args:
+            points: (n, dimension) in the box's own units.
+
+        Returns:
+            (n, dimension) points inside the box.
+        """
         sides = np.array(self.sides)
         folded = np.mod(points, 2.0 * sides)
         return np.minimum(folded, 2.0 * sides - folded)
 
     def reset(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """(count, dimension) points uniform in the box: its stationary distribution."""
+        """(count, dimension) points uniform in the box: its stationary distribution.
+
+        Args:
+            count: how many.
+            rng: source of randomness.
+
+        Returns:
+            (count, dimension) points in the box's own units.
+        """
         return rng.random((count, self.dimension)) * np.array(self.sides)
 
     def step(
         self, states: NDArray[Any], actions: ArrayLike | None, rng: np.random.Generator
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """One step: ``actions``, cut to [-1, 1], are scaled by ``max_step``, added and reflected."""
+        """One step: ``actions``, cut to [-1, 1], are scaled by ``max_step``, added and reflected.
+
+        Args:
+            states: (n, dimension) points.
+            actions: (n, dimension) real numbers; None draws them uniformly from [-1, 1].
+            rng: source of randomness.
+
+        Returns:
+            (n, dimension) next points, and the (n, dimension) actions that were made.
+        """
         if actions is None:
             made = rng.uniform(-1.0, 1.0, states.shape)
         else:
@@ -97,7 +121,14 @@ class BoxWorld(World):
         return self.reflect(states + self.max_step * made), made
 
     def observe(self, states: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Coordinates scaled to [-0.5, 0.5] along each axis."""
+        """Coordinates scaled to [-0.5, 0.5] along each axis.
+
+        Args:
+            states: (n, dimension) points.
+
+        Returns:
+            (n, dimension) scaled coordinates.
+        """
         return (states / np.array(self.sides) - 0.5).astype(np.float32)
 
     def describe(self) -> dict[str, Any]:
@@ -126,6 +157,12 @@ class BoxWorld(World):
         """Observations on a raster over the first two axes, the others at a quarter of their side.
 
         Not in the middle: there every cosine with an odd mode number vanishes.
+
+        Args:
+            cells: points along each axis of the raster.
+
+        Returns:
+            (cells^2, dimension) observations, first axis slowest; (cells, 1) where there is one axis only.
         """
         ticks = (np.arange(cells) + 0.5) / cells - 0.5
         axes = [ticks] * min(self.dimension, 2) + [np.array([-0.25])] * max(self.dimension - 2, 0)
@@ -133,7 +170,14 @@ class BoxWorld(World):
         return np.stack([coordinate.ravel() for coordinate in mesh], axis=1).astype(np.float32)
 
     def field_image(self, values: NDArray[np.float64]) -> "np.ma.MaskedArray[Any, Any]":
-        """The raster, first axis downwards."""
+        """The raster, first axis downwards.
+
+        Args:
+            values: (n,) one per point of :meth:`field_points`.
+
+        Returns:
+            (cells, cells) values without a mask; (cells, 1) where there is one axis only.
+        """
         rows = math.isqrt(len(values)) if self.dimension > 1 else len(values)
         return np.ma.masked_array(np.reshape(values, (rows, -1)), mask=False)
 
@@ -143,12 +187,26 @@ class BoxWorld(World):
         return 0.0, width, self.sides[0], 0.0
 
     def field_reach(self, cells: int = FIELD_CELLS) -> tuple[float, float]:
-        """``max_step`` in cells, down and across."""
+        """``max_step`` in cells, down and across.
+
+        Args:
+            cells: points along each axis of the raster.
+
+        Returns:
+            Cells down and cells across.
+        """
         down, across = (cells * self.max_step / side for side in (*self.sides, *self.sides)[:2])
         return down, across
 
     def render(self, state: Any) -> NDArray[np.uint8]:
-        """A square with a dot at the first two coordinates (the middle where there is one only)."""
+        """A square with a dot at the first two coordinates (the middle where there is one only).
+
+        Args:
+            state: (dimension,) a point.
+
+        Returns:
+            (128, 128, 3) red, green and blue.
+        """
         image = np.full((128, 128, 3), 236, dtype=np.uint8)
         scaled = np.append(self.observe(state), [0.0])[:2] + 0.5
         row, column = np.clip((scaled * 127).astype(int), 2, 125)
@@ -156,7 +214,14 @@ class BoxWorld(World):
         return image
 
     def closed_form(self, count: int) -> ClosedForm:
-        """The ``count`` modes with the largest one-step eigenvalues, from the closed form."""
+        """The ``count`` modes with the largest one-step eigenvalues, from the closed form.
+
+        Args:
+            count: how many, the constant mode included.
+
+        Returns:
+            (count, dimension) mode numbers and (count,) eigenvalues, largest first.
+        """
         whole = as_whole(count)
         if whole is None or whole < 1:
             raise LapwingError(f"the number of modes must be at least 1, got {shown(count)}")

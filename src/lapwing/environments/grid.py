@@ -107,7 +107,14 @@ class GridWorld(World):
         return self.observe(np.arange(self.num_states))
 
     def observe(self, states: ArrayLike) -> NDArray[Any]:
-        """The observations of some states, in this world's mode: float32, or uint8 for pixels."""
+        """The observations of some states, in this world's mode: float32, or uint8 for pixels.
+
+        Args:
+            states: (n,) state numbers.
+
+        Returns:
+            (n, ...) observations of shape ``observation_shape``.
+        """
         indices = self._checked_states(states)
         _refuse_huge(indices.size * int(np.prod(self.observation_shape)) * (1 if self.observation == "pixels" else 4))
         if self.observation == "xy":
@@ -144,13 +151,30 @@ class GridWorld(World):
         return {"xy": (-0.5, 0.5), "one_hot": (0.0, 1.0), "pixels": (0, 255)}[self.observation]
 
     def reset(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """(count,) states drawn uniformly."""
+        """(count,) states drawn uniformly.
+
+        Args:
+            count: how many.
+            rng: source of randomness.
+
+        Returns:
+            (count,) state numbers.
+        """
         return rng.integers(self.num_states, size=count)
 
     def step(
         self, states: NDArray[Any], actions: ArrayLike | None, rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """One move each; None draws moves from the policy, slipping included."""
+        """One move each; None draws moves from the policy, slipping included.
+
+        Args:
+            states: (n,) state numbers.
+            actions: (n,) moves as numbers, or None.
+            rng: source of randomness.
+
+        Returns:
+            (n,) next states, and the (n,) moves that were made, slips included.
+        """
         count = len(MOVES)
         if actions is not None:
             moves = self._checked_moves(actions, states.shape)
@@ -207,11 +231,25 @@ class GridWorld(World):
         return replace(self, **options) if options else self
 
     def field_points(self, cells: int = FIELD_CELLS) -> NDArray[Any]:
-        """The observations of all states."""
+        """The observations of all states.
+
+        Args:
+            cells: not used, because the states are listed.
+
+        Returns:
+            (states, ...) observations.
+        """
         return self.table()
 
     def field_image(self, values: NDArray[np.float64]) -> "np.ma.MaskedArray[Any, Any]":
-        """One pixel per tile, masked at walls."""
+        """One pixel per tile, masked at walls.
+
+        Args:
+            values: (states,) one per state.
+
+        Returns:
+            (rows, columns) values of the layout's shape.
+        """
         image = np.full(self.layout.shape, np.nan)
         image[self.layout.free] = values
         return np.ma.masked_array(image, mask=~self.layout.free)
@@ -222,7 +260,14 @@ class GridWorld(World):
         return -0.5, columns - 0.5, rows - 0.5, -0.5
 
     def render(self, state: Any) -> NDArray[np.uint8]:
-        """The world with the agent, enlarged to at least 256 pixels along its longer side."""
+        """The world with the agent, enlarged to at least 256 pixels along its longer side.
+
+        Args:
+            state: its number.
+
+        Returns:
+            (height, width, 3) red, green and blue.
+        """
         image = self.with_options(observation="pixels").observe([state])[0]
         scale = max(1, -(-256 // max(image.shape[:2])))
         return np.asarray(image.repeat(scale, axis=0).repeat(scale, axis=1))

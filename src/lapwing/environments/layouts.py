@@ -55,7 +55,19 @@ class Layout:
 
     @classmethod
     def from_text(cls, text: str, name: str = "layout", description: str = "") -> "Layout":
-        """Read a layout from text: ``X`` or ``#`` is wall, space or ``.`` is free, one line per row."""
+        """Read a layout from text: ``X`` or ``#`` is wall, space or ``.`` is free, one line per row.
+
+        Args:
+            text: rows of equal length.
+            name: of the layout.
+            description: one line for ``lapwing worlds``.
+
+        Returns:
+            The layout.
+
+        Raises:
+            LapwingError: for an unknown character or rows of different lengths; it names the place.
+        """
         if not isinstance(text, str):
             raise LapwingError(f"a layout is read from text of X and spaces, got {shown(text)}")
         require_tiles(f"layout {shown(name)}", len(text), 1)
@@ -78,7 +90,14 @@ class Layout:
 
     @classmethod
     def from_file(cls, path: str | Path) -> "Layout":
-        """Read a layout from a text file; its name is the file's without the ending."""
+        """Read a layout from a text file; its name is the file's without the ending.
+
+        Args:
+            path: of a UTF-8 text file.
+
+        Returns:
+            The layout.
+        """
         path = as_path(path, "a layout file")
         try:
             text = read_bytes(path, MAX_FILE_BYTES).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")

@@ -79,7 +79,14 @@ class World(Protocol):
 
     @abstractmethod
     def observe(self, states: NDArray[Any]) -> NDArray[Any]:
-        """(n, ...) observations of (n, ...) states."""
+        """(n, ...) observations of (n, ...) states.
+
+        Args:
+            states: (n, ...) states as :meth:`reset` and :meth:`step` return them.
+
+        Returns:
+            (n, ...) observations of shape ``observation_shape`` each.
+        """
 
     @abstractmethod
     def summary(self) -> dict[str, Any]:
@@ -106,7 +113,14 @@ class World(Protocol):
         return None
 
     def closed_form(self, count: int) -> ClosedForm | None:
-        """The ``count`` eigenpairs with the largest one-step eigenvalues; None where no closed form is known."""
+        """The ``count`` eigenpairs with the largest one-step eigenvalues; None where no closed form is known.
+
+        Args:
+            count: how many, at least 1.
+
+        Returns:
+            The eigenpairs, or None.
+        """
         return None
 
     def field_points(self, cells: int = FIELD_CELLS) -> NDArray[Any] | None:
@@ -114,6 +128,9 @@ class World(Protocol):
 
         Args:
             cells: resolution along each axis, where states are not listed.
+
+        Returns:
+            (n, ...) observations, or None.
         """
         return None
 
@@ -133,9 +150,23 @@ class World(Protocol):
         raise ArgumentError(f"{self.name} has no picture")
 
     def field_reach(self, cells: int = FIELD_CELLS) -> tuple[float, float] | None:
-        """The longest step down and across the picture, in cells; None where steps are listed in the matrix."""
+        """The longest step down and across the picture, in cells; None where steps are listed in the matrix.
+
+        Args:
+            cells: resolution along each axis, as given to :meth:`field_points`.
+
+        Returns:
+            Cells down and cells across, or None.
+        """
         return None
 
     def render(self, state: Any) -> NDArray[np.uint8] | None:
-        """(height, width, 3) a picture of one state; None where there is none."""
+        """(height, width, 3) a picture of one state; None where there is none.
+
+        Args:
+            state: one state.
+
+        Returns:
+            (height, width, 3) red, green and blue in 0 to 255, or None.
+        """
         return None

@@ -66,7 +66,14 @@ class Operator:
         return int(connected_components(self.matrix, directed=False)[0])
 
     def is_reversible(self, tolerance: float = 1e-10) -> bool:
-        """Whether ``rho_s P_ss' = rho_s' P_s's``: P is then its own adjoint, and nothing is lost by symmetrising."""
+        """Whether ``rho_s P_ss' = rho_s' P_s's``: P is then its own adjoint, and nothing is lost by symmetrising.
+
+        Args:
+            tolerance: largest difference allowed, relative to the largest ``rho_s P_ss'``.
+
+        Returns:
+            Whether no difference is larger.
+        """
         flow = diags_array(self.rho) @ self.matrix
         difference = np.abs((flow - flow.T).tocsr())
         return bool(difference.max() <= tolerance * np.abs(flow.tocsr()).max())

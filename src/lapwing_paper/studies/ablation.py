@@ -52,7 +52,7 @@ def tables(plan: Plan, results: Results) -> list[ResultTable]:
         results: its finished runs, some of which may be missing.
 
     Returns:
-        One table: a row per world, a column per method.
+        One table: a row per method, a column per world.
     """
     shown = [label for label, _ in methods(plan) if results.select(method=label)]
     notes = (

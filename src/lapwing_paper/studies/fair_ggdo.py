@@ -37,7 +37,7 @@ def tables(plan: Plan, results: Results) -> list[ResultTable]:
         results: its finished runs, some of which may be missing.
 
     Returns:
-        One table: a row per world, a column per method.
+        One table: a row per method, a column per world.
     """
     notes = (
         f"From the exact operator, {plan.scale.steps:,} steps, {plan.scale.seeds} seed(s), 11 components: subspace "

@@ -35,7 +35,7 @@ def band(results: Results, name: str, world: str, method: str, label: str, highl
         world: label of the world.
         method: label of the method.
         label: of the line in the legend.
-        highlighted: draw it in front, and thicker.
+        highlighted: draw it thicker and in front of the others.
 
     Returns:
         The line over gradient steps, empty where no run has finished.

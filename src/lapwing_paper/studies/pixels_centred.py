@@ -33,7 +33,7 @@ def tables(plan: Plan, results: Results) -> list[ResultTable]:
         results: its finished runs, some of which may be missing.
 
     Returns:
-        One table: a row per world, a column per input.
+        One table: a row per kind of input, a column per world.
     """
     printed = published_cosines("pixels")["GridMaze-32"].allo_mean
     notes = (
