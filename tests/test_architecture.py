@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import inspect
 import re
 import subprocess
 import sys
@@ -201,3 +202,13 @@ def test_public_functions_document_their_arguments_and_results() -> None:
     assert not {str(path): found for path in LAPWING + PAPER if (found := undocumented(path.read_text(), public))}
     no_returns = 'def f(x: int) -> int:\n    """One.\n\n    Args:\n        x: a number.\n    """\n'
     assert undocumented(no_returns + "class C:\n    def m(self, x): ...", {"C"}) == ["f", "C.m"]
+
+
+def test_signatures_name_types_instead_of_expanding_them() -> None:
+    # `help(lw.learn)` prints the union behind ArrayLike in ten lines unless the annotation is a string.
+    for name in lapwing.__all__:
+        found = getattr(lapwing, name)
+        members = vars(found).items() if isinstance(found, type) else ()
+        methods = [member for label, member in members if callable(member) and not label.startswith("_")]
+        for function in [found, *methods] if callable(found) else []:
+            assert not re.search("_Buffer|NestedSequence|Union", str(inspect.signature(function))), function

@@ -78,7 +78,7 @@ def as_real(value: Any) -> float | None:
         return None
 
 
-def as_reals(values: ArrayLike) -> NDArray[np.float64] | None:
+def as_reals(values: "ArrayLike") -> NDArray[np.float64] | None:
     """Real numbers as an array.
 
     Args:

@@ -63,7 +63,7 @@ class Definition:
                 )
             object.__setattr__(self, "horizon", whole)
 
-    def from_mu(self, mu: ArrayLike) -> NDArray[np.float64]:
+    def from_mu(self, mu: "ArrayLike") -> NDArray[np.float64]:
         """Eigenvalues of this Laplacian from those of the one-step operator.
 
         Args:
@@ -84,7 +84,7 @@ class Definition:
         weights = weights[: max(1, int((weights > NEGLIGIBLE).sum()))]  # they fall, and mu is at most 1
         return 1.0 - np.polynomial.polynomial.polyval(values, np.concatenate([[0.0], weights]))
 
-    def to_mu(self, eigenvalues: ArrayLike) -> NDArray[np.float64]:
+    def to_mu(self, eigenvalues: "ArrayLike") -> NDArray[np.float64]:
         """Eigenvalues of the one-step operator from those of this Laplacian: the inverse of :meth:`from_mu`.
 
         Args:

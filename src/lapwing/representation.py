@@ -82,7 +82,7 @@ class LaplacianRepresentation:
             if measured is not None and (measured.ndim != 1 or len(measured) not in lengths):
                 raise ArgumentError(f"{name} of shape {measured.shape} do not fit {self.mu.shape} eigenvalues")
 
-    def transform(self, observations: ArrayLike) -> NDArray[np.floating[Any]]:
+    def transform(self, observations: "ArrayLike") -> NDArray[np.floating[Any]]:
         """Components of observations, ordered by eigenvalue, each with E[u^2] = 1.
 
         Args:
@@ -93,7 +93,7 @@ class LaplacianRepresentation:
         """
         return self.transform_all(observations)[:, : self.dim]
 
-    def transform_all(self, observations: ArrayLike) -> NDArray[np.floating[Any]]:
+    def transform_all(self, observations: "ArrayLike") -> NDArray[np.floating[Any]]:
         """Like :meth:`transform`, with the components beyond ``dim`` that complete the last cluster.
 
         Args:

@@ -27,7 +27,7 @@ class Extrema:
 
 
 def local_extrema(
-    layout: Layout, values: ArrayLike, tolerance: float = PLATEAU_TOLERANCE, prominence: float = 0.0
+    layout: Layout, values: "ArrayLike", tolerance: float = PLATEAU_TOLERANCE, prominence: float = 0.0
 ) -> Extrema:
     """Local maxima and minima of a function on a grid, the sink states of options (paper, Figure 7).
 

@@ -55,7 +55,7 @@ class Aggregate(NamedTuple):
     interquartile_mean: Estimate
 
 
-def mean_and_std(values: ArrayLike) -> MeanStd:
+def mean_and_std(values: "ArrayLike") -> MeanStd:
     """Mean and sample standard deviation, as the paper prints them (paper, Tables 1-3).
 
     The deviation of one value is NaN; of none, the mean is NaN too.
@@ -79,7 +79,7 @@ def mean_and_std(values: ArrayLike) -> MeanStd:
     return MeanStd(float(sample.mean()), float(sample.std(ddof=1)), len(sample))
 
 
-def welch(first: ArrayLike, second: ArrayLike) -> Welch:
+def welch(first: "ArrayLike", second: "ArrayLike") -> Welch:
     """Welch's one-sided t test whether the first of two samples has the larger mean (paper, Tables 1 and 2).
 
     Its standard error is the error bar of the paper's differences (paper, Figures 4A, 9 and 10).
@@ -136,7 +136,7 @@ def welch_from_summary(
     return Welch(float(test.statistic), float(test.pvalue), difference, standard_error)
 
 
-def holm(p_values: ArrayLike) -> NDArray[np.float64]:
+def holm(p_values: "ArrayLike") -> NDArray[np.float64]:
     """P values adjusted for their number by Holm's step-down method.
 
     The smallest of m is multiplied by m, the next by m - 1, and so on; none falls below one before it. NaN stays NaN
@@ -160,7 +160,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     return adjusted
 
 
-def bootstrap_interval(values: ArrayLike, resamples: int = 2000, seed: int = 0) -> tuple[float, float]:
+def bootstrap_interval(values: "ArrayLike", resamples: int = 2000, seed: int = 0) -> tuple[float, float]:
     """95 % percentile bootstrap interval of the mean of a sample; (NaN, NaN) for fewer than two values.
 
     Args:
@@ -192,7 +192,7 @@ def bootstrap_interval(values: ArrayLike, resamples: int = 2000, seed: int = 0) 
     return float(interval.low), float(interval.high)
 
 
-def interquartile_mean(values: ArrayLike) -> float:
+def interquartile_mean(values: "ArrayLike") -> float:
     """The mean without the lowest and the highest quarter of the values (Agarwal et al., 2021); NaN for none.
 
     Args:
@@ -209,7 +209,7 @@ def interquartile_mean(values: ArrayLike) -> float:
     return float(stats.trim_mean(sample, TRIMMED_AT_EACH_END)) if len(sample) else float("nan")
 
 
-def aggregate(scores: Mapping[str, ArrayLike], seed: int = 0, resamples: int = 2000) -> Aggregate:
+def aggregate(scores: "Mapping[str, ArrayLike]", seed: int = 0, resamples: int = 2000) -> Aggregate:
     """Scores of many worlds in three numbers with 95 % intervals (Agarwal et al., 2021).
 
     The mean and the median are over worlds, each world counting by the mean of its runs; the interquartile mean is
@@ -245,7 +245,7 @@ def aggregate(scores: Mapping[str, ArrayLike], seed: int = 0, resamples: int = 2
 
 
 def confidence_band(
-    curves: ArrayLike, level: float = 0.95
+    curves: "ArrayLike", level: float = 0.95
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Mean curve and its Student's t interval, the paper's shaded region (paper, Figures 1, 3 and 8).
 

@@ -152,7 +152,7 @@ def mean_std(mean: float | None, std: float | None, bold: bool = False) -> str:
     return Bold(text) if bold and centre != MISSING else text
 
 
-def sample_cell(values: ArrayLike, bold: bool = False) -> str:
+def sample_cell(values: "ArrayLike", bold: bool = False) -> str:
     """Mean and standard deviation of a sample, see :func:`mean_std`.
 
     Args:

@@ -24,7 +24,7 @@ def from_arrays(
     actions: "ArrayLike | None" = None,
     rewards: "ArrayLike | None" = None,
     next_observations: "ArrayLike | None" = None,
-    out: str | Path | None = None,
+    out: "str | Path | None" = None,
 ) -> Trajectories:
     """Experience from arrays, in any of the usual shapes; the ends of episodes must be given.
 

@@ -29,7 +29,7 @@ class CosineEncoder:
         """How many components there are."""
         return len(self.modes)
 
-    def encode(self, observations: ArrayLike) -> NDArray[np.float64]:
+    def encode(self, observations: "ArrayLike") -> NDArray[np.float64]:
         """Values of the cosines.
 
         Args:

@@ -32,7 +32,7 @@ class LookupEncoder:
         """How many components the table has."""
         return int(self.values.shape[1])
 
-    def encode(self, observations: ArrayLike) -> NDArray[np.float64]:
+    def encode(self, observations: "ArrayLike") -> NDArray[np.float64]:
         """Values at known observations; an error that names the first unknown one.
 
         Args:
@@ -51,7 +51,7 @@ class LookupEncoder:
             )
         return self.values[numbers]
 
-    def numbers_of(self, observations: ArrayLike) -> NDArray[np.int64]:
+    def numbers_of(self, observations: "ArrayLike") -> NDArray[np.int64]:
         """The row of the table that holds each observation.
 
         Args:

@@ -98,7 +98,7 @@ class BoxWorld(World):
         return rng.random((count, self.dimension)) * np.array(self.sides)
 
     def step(
-        self, states: NDArray[Any], actions: ArrayLike | None, rng: np.random.Generator
+        self, states: NDArray[Any], actions: "ArrayLike | None", rng: np.random.Generator
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """One step: ``actions``, cut to [-1, 1], are scaled by ``max_step``, added and reflected.
 
@@ -284,7 +284,7 @@ class BoxWorld(World):
         return ClosedForm(np.array([modes for _, modes in kept]), np.array([value for value, _ in kept]))
 
 
-def box_eigenfunctions(modes: NDArray[np.int64], observations: ArrayLike) -> NDArray[np.float64]:
+def box_eigenfunctions(modes: NDArray[np.int64], observations: "ArrayLike") -> NDArray[np.float64]:
     """(n, d) values of the eigenfunctions ``modes`` at scaled observations, each with mean square one.
 
     Args:

@@ -106,7 +106,7 @@ class GridWorld(World):
         """The observations of all states: (states, 2), (states, states) or (states, H, W, 3)."""
         return self.observe(np.arange(self.num_states))
 
-    def observe(self, states: ArrayLike) -> NDArray[Any]:
+    def observe(self, states: "ArrayLike") -> NDArray[Any]:
         """The observations of some states, in this world's mode: float32, or uint8 for pixels.
 
         Args:
@@ -163,7 +163,7 @@ class GridWorld(World):
         return rng.integers(self.num_states, size=count)
 
     def step(
-        self, states: NDArray[Any], actions: ArrayLike | None, rng: np.random.Generator
+        self, states: NDArray[Any], actions: "ArrayLike | None", rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], NDArray[Any]]:
         """One move each; None draws moves from the policy, slipping included.
 
@@ -273,7 +273,7 @@ class GridWorld(World):
         return np.asarray(image.repeat(scale, axis=0).repeat(scale, axis=1))
 
 
-def checked_policy(policy: ArrayLike | Sequence[Sequence[float]], num_states: int) -> NDArray[np.float64]:
+def checked_policy(policy: "ArrayLike | Sequence[Sequence[float]]", num_states: int) -> NDArray[np.float64]:
     """A policy table as float64, or an error that names the first bad row.
 
     Args:

@@ -134,7 +134,7 @@ def score(
     )
 
 
-def relative_errors(estimates: ArrayLike, truth: ArrayLike) -> NDArray[np.float64]:
+def relative_errors(estimates: "ArrayLike", truth: "ArrayLike") -> NDArray[np.float64]:
     """``|estimate - true| / true`` (paper, Figure 4B), NaN where the true value is 0.
 
     Args:

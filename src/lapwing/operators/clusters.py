@@ -9,7 +9,7 @@ DATA_TOLERANCE = 1e-2
 ABSOLUTE_TOLERANCE = 1e-12
 
 
-def group_degenerate(eigenvalues: ArrayLike, tolerance: float) -> list[range]:
+def group_degenerate(eigenvalues: "ArrayLike", tolerance: float) -> list[range]:
     """Group ascending one-step eigenvalues into clusters that span at most ``tolerance`` of their largest member.
 
     A cluster is measured from its first member, not link by link, so that a dense spectrum does not merge into one.

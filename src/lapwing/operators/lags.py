@@ -30,7 +30,7 @@ class LagDistribution:
     shares: tuple[float, ...]
     weights: NDArray[np.float64] | None = None
 
-    def eigenvalues(self, one_minus_mu: ArrayLike) -> NDArray[np.float64]:
+    def eigenvalues(self, one_minus_mu: "ArrayLike") -> NDArray[np.float64]:
         """``1 - f(mu)`` from ``1 - mu``, without loss of digits for small ones.
 
         Args:
@@ -54,7 +54,7 @@ class LagDistribution:
         """The largest that ``1 - f(mu)`` can be, for any mu from -1 to 1."""
         return float(self.eigenvalues(np.linspace(1.0, 2.0, 65)).max())
 
-    def one_minus_mu(self, eigenvalues: ArrayLike) -> NDArray[np.float64]:
+    def one_minus_mu(self, eigenvalues: "ArrayLike") -> NDArray[np.float64]:
         """``1 - mu`` from ``1 - f(mu)``: the inverse of :meth:`eigenvalues`, clipped to what f can reach.
 
         Args:

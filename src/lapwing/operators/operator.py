@@ -79,7 +79,7 @@ class Operator:
         return bool(difference.max() <= tolerance * np.abs(flow.tocsr()).max())
 
 
-def operator_from_world(world: World, rho: ArrayLike | str | None = None) -> Operator:
+def operator_from_world(world: World, rho: "ArrayLike | str | None" = None) -> Operator:
     """The exact operator of a world under its own policy, if its states can be listed.
 
     Args:
@@ -96,7 +96,9 @@ def operator_from_world(world: World, rho: ArrayLike | str | None = None) -> Ope
 
 
 def operator_from_matrix(
-    matrix: ArrayLike | sparray | spmatrix, rho: ArrayLike | str | None = None, observations: ArrayLike | None = None
+    matrix: "ArrayLike | sparray | spmatrix",
+    rho: "ArrayLike | str | None" = None,
+    observations: "ArrayLike | None" = None,
 ) -> Operator:
     """An operator from a row-stochastic matrix.
 

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 
 from lapwing.checks import as_path, shown
+from lapwing.data import Trajectories
 from lapwing.diagnostics.problems import DIVERGED, RECORD, ProblemError, diverged
 from lapwing.errors import ArgumentError, UntrustedWarning
 from lapwing.evaluation import score
 from lapwing.objectives import Objective
+from lapwing.operators import Operator
 from lapwing.representation import LaplacianRepresentation
 from lapwing.training.config import LearnConfig, make_config
 from lapwing.training.loop import LearningDivergedError, Progress, train
 from lapwing.training.read_out import Monitor, NetworkCollapsedError, ReadOut
 from lapwing.training.state import TrainState, one_seed
-from lapwing.training.task import Data, prepare
+from lapwing.training.task import prepare
 
 
 class Learner:
@@ -45,7 +47,7 @@ class Learner:
         self,
         preset: str = "default",
         *,
-        objective: Objective | str | Mapping[str, Any] | None = None,
+        objective: "Objective | str | Mapping[str, Any] | None" = None,
         encoder: Any = None,
         **options: Any,
     ) -> None:
@@ -63,11 +65,11 @@ class Learner:
 
     def fit(
         self,
-        data: Data,
+        data: "Trajectories | Operator",
         *,
-        truth: LaplacianRepresentation | None = None,
-        callback: Callable[[Progress], None] | None = None,
-        checkpoints: str | Path | None = None,
+        truth: "LaplacianRepresentation | None" = None,
+        callback: "Callable[[Progress], None] | None" = None,
+        checkpoints: "str | Path | None" = None,
     ) -> LaplacianRepresentation:
         """Learn from experience or from exact dynamics.
 
@@ -86,12 +88,12 @@ class Learner:
 
     def fit_many(
         self,
-        data: Data,
+        data: "Trajectories | Operator",
         seeds: Sequence[int],
         *,
-        truth: LaplacianRepresentation | None = None,
-        callback: Callable[[Progress], None] | None = None,
-        checkpoints: str | Path | None = None,
+        truth: "LaplacianRepresentation | None" = None,
+        callback: "Callable[[Progress], None] | None" = None,
+        checkpoints: "str | Path | None" = None,
     ) -> list[LaplacianRepresentation]:
         """Learn with several seeds in one program, spread over all devices that JAX sees.
 
@@ -162,16 +164,16 @@ class Learner:
 
 
 def learn(
-    data: Data,
+    data: "Trajectories | Operator",
     dim: int = 11,
     *,
-    objective: Objective | str | Mapping[str, Any] | None = None,
+    objective: "Objective | str | Mapping[str, Any] | None" = None,
     seed: int = 0,
     preset: str = "default",
     encoder: Any = None,
-    truth: LaplacianRepresentation | None = None,
-    callback: Callable[[Progress], None] | None = None,
-    checkpoints: str | Path | None = None,
+    truth: "LaplacianRepresentation | None" = None,
+    callback: "Callable[[Progress], None] | None" = None,
+    checkpoints: "str | Path | None" = None,
     **options: Any,
 ) -> LaplacianRepresentation:
     """Learn a Laplacian representation: the short form of ``Learner(...).fit(data)``.

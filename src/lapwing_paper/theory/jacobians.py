@@ -194,7 +194,7 @@ def pack(u: Matrix, duals: Matrix) -> Matrix:
     return np.concatenate([u.T.ravel(), duals[np.tril_indices(u.shape[1])]])
 
 
-def unpack(flat: ArrayLike, size: int, dim: int) -> tuple[Float[Array, "n d"], Float[Array, "d d"]]:
+def unpack(flat: "ArrayLike", size: int, dim: int) -> tuple[Float[Array, "n d"], Float[Array, "d d"]]:
     """Components and duals of a flat point: the inverse of :func:`pack`.
 
     Args:
