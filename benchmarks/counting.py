@@ -1,4 +1,4 @@
-"""The yardstick for anything learned from data: count transitions, symmetrise, diagonalise, score.
+"""The baseline for anything learned from data: count transitions, symmetrise, diagonalise, score.
 
     python benchmarks/counting.py [--seeds N]
 

@@ -1,6 +1,6 @@
 """Peak memory of 10,000,000 transitions and of a million pictures, each case in a process of its own.
 
-    python benchmarks/memory.py [--layouts DIR] [--steps N] [--only WORD ...]
+    python benchmarks/memory.py [--layouts DIR] [--steps N] [--only TEXT ...]
 
 The peak is the resident size of the whole process, Python, JAX and its compiler included (``ru_maxrss``); the first row
 is a process that only imports. Data larger than the cache of the system stay on disk where they are mapped, and count
@@ -78,10 +78,10 @@ def one_episode(options: argparse.Namespace) -> str:
 
     data = on_disk(options)
     ends = np.zeros(1, dtype=bool)
-    endless = replace(data, offsets=np.array([0, data.num_states]), terminated=ends, truncated=~ends)
-    lw.audit(endless)
-    model = lw.learn(endless, 11, batches="unbiased", steps=20, log_every=10, stop_when_converged=False)
-    return f"audit and learn: {model.metadata['batches']}, {endless.lengths.max():,} transitions in one episode"
+    joined = replace(data, offsets=np.array([0, data.num_states]), terminated=ends, truncated=~ends)
+    lw.audit(joined)
+    model = lw.learn(joined, 11, batches="unbiased", steps=20, log_every=10, stop_when_converged=False)
+    return f"audit and learn: {model.metadata['batches']}, {joined.lengths.max():,} transitions in one episode"
 
 
 def continuous(options: argparse.Namespace) -> str:
@@ -93,16 +93,16 @@ def continuous(options: argparse.Namespace) -> str:
     return f"{model.metadata['batches']}, {data.observations.nbytes / 1e6:,.0f} MB of rows"
 
 
-def command(*words: str) -> Callable[[argparse.Namespace], str]:
+def command(*arguments: str) -> Callable[[argparse.Namespace], str]:
     def run(options: argparse.Namespace) -> str:
         from lapwing.cli import main as cli
 
         numbers = {
             "DATA": str(data_folder(options)),
-            "OUT": str(options.folder / words[0]),
+            "OUT": str(options.folder / arguments[0]),
             "STEPS": str(options.steps),
         }
-        code = cli.main([numbers.get(word, word) for word in words])
+        code = cli.main([numbers.get(word, word) for word in arguments])
         assert code in (None, 0), code
         return "exit code 0"
 
@@ -142,7 +142,7 @@ CASES: dict[str, Callable[[argparse.Namespace], str]] = {
     "learn, 50 components": lambda options: learned(options, dim=50),
     "learn, paper preset, sampled": lambda options: learned(options, preset="paper"),
     "learn, unbiased batches": lambda options: learned(options, batches="unbiased"),
-    "audit and learn, one endless episode": one_episode,
+    "audit and learn, one episode": one_episode,
     "collect and learn, Box-2, nothing repeats": continuous,
     "lapwing collect": command("collect", WORLD, "--steps", "STEPS", "--out", "OUT"),
     "lapwing audit": command("audit", "DATA"),
@@ -163,7 +163,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--layouts", help="folder of the authors' layouts")
     parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--only", nargs="*", help="cases whose name holds one of these words")
+    parser.add_argument("--only", nargs="*", help="cases whose name contains one of these texts")
     parser.add_argument("--case", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -184,11 +184,11 @@ def main() -> None:
 
 def measured(name: str, options: argparse.Namespace) -> str:
     """One line of the table, from a fresh process."""
-    words = ["--case", name, "--folder", str(options.folder), "--steps", str(options.steps)]
-    words += ["--layouts", options.layouts] if options.layouts else []
+    arguments = ["--case", name, "--folder", str(options.folder), "--steps", str(options.steps)]
+    arguments += ["--layouts", options.layouts] if options.layouts else []
     started = time.perf_counter()
     with tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen([sys.executable, __file__, *words], stdout=output)
+        process = subprocess.Popen([sys.executable, __file__, *arguments], stdout=output)
         # wait4 tells the peak of this child alone.
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)

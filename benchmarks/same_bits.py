@@ -35,9 +35,9 @@ LEAST = 1e-300
 
 @dataclass(frozen=True)
 class Circumstance:
-    """What is changed: words for the table, environment variables, and what the child does before it starts."""
+    """What is changed: a label for the table, environment variables, and what the child does before it starts."""
 
-    words: str
+    label: str
     variables: dict[str, str] = field(default_factory=dict)
     before: Callable[[], object] | None = None
     busy: bool = False
@@ -76,7 +76,7 @@ def main() -> None:
             circumstance = CIRCUMSTANCES[name]
             found = run(circumstance, options.steps, Path(folder) / f"{name}.npz")
             for label in (f"{case[0]}, {seeds}" for case in CASES for seeds in ("1 seed", "3 seeds")):
-                print_row(circumstance.words, label, of_case(alone, label), of_case(found, label))
+                print_row(circumstance.label, label, of_case(alone, label), of_case(found, label))
         for case in CASES:
             several = of_case(alone, f"{case[0]}, 3 seeds")
             same_seed = {key[2:]: value for key, value in several.items() if key.startswith("0/")}
@@ -148,7 +148,7 @@ def of_case(numbers: dict[str, np.ndarray], label: str) -> dict[str, np.ndarray]
     return {key.split("|", 1)[1]: value for key, value in numbers.items() if key.startswith(f"{label}|")}
 
 
-def print_row(words: str, label: str, one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> None:
+def print_row(changed: str, label: str, one: dict[str, np.ndarray], other: dict[str, np.ndarray]) -> None:
     """One line of the table; differences are relative to the largest number of each array."""
     assert one.keys() == other.keys()
     total = sum(array.size for array in one.values())
@@ -158,7 +158,7 @@ def print_row(words: str, label: str, one: dict[str, np.ndarray], other: dict[st
         for kind in ("weights", "eigenvalues", "components")
     ]
     cells = " | ".join("0" if size == 0 else f"{size:.0e}" for size in sizes)
-    print(f"| {words} | {label} | {total:,} | {differ:,} | {cells} |", flush=True)
+    print(f"| {changed} | {label} | {total:,} | {differ:,} | {cells} |", flush=True)
 
 
 def differing(one: np.ndarray, other: np.ndarray) -> int:

@@ -1,4 +1,4 @@
-"""What should not be passed to the public functions: refused in words, whichever argument it is."""
+"""What should not be passed to the public functions: refused with a message, whichever argument it is."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,7 +23,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "tolerance in words": lambda: lw.score(MODEL, MODEL, tolerance="x"),  # type: ignore[arg-type]
     "nothing to plot": lambda: MODEL.plot(what=None),  # type: ignore[arg-type]
     "half an episode": lambda: DATA.episode(2.5),  # type: ignore[arg-type]
-    "gap beyond all measure": lambda: DATA.counts(1e30),  # type: ignore[arg-type]
+    "lag too large": lambda: DATA.counts(1e30),  # type: ignore[arg-type]
     "ragged observations": lambda: MODEL.transform([[1], [2, 3]]),
     "no study": lambda: lapwing_paper.reproduce(None),  # type: ignore[arg-type]
     "workers in words": lambda: lapwing_paper.reproduce("theory", workers="x"),  # type: ignore[arg-type]

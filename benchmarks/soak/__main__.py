@@ -80,8 +80,8 @@ class Campaign:
             print(f"{name:<34} {against:<22} LOST: {type(error).__name__}: {error}", flush=True)
             return
         row.update([INJECTED, COMPARED, *([SURVIVED, IDENTICAL] if same else [LOST])])
-        words = "survived, same bits" if same else "LOST: the end differs"
-        print(f"{name:<34} {against:<22} {words} ({time.monotonic() - began:.0f} s)", flush=True)
+        outcome = "survived, same bits" if same else "LOST: the end differs"
+        print(f"{name:<34} {against:<22} {outcome} ({time.monotonic() - began:.0f} s)", flush=True)
 
     def table(self) -> str:
         """Faults by kind, survived, lost, and ends that were the same to the bit."""
@@ -100,13 +100,13 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="only faults whose name holds this")
-    words = parser.parse_args()
+    options = parser.parse_args()
     # Disks are taken away again, however the campaign ends.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="lapwing-soak-") as root:
-        campaign = Campaign(Path(root), words.seed)
-        end = time.monotonic() + words.seconds
-        kinds = [one for one in (*LEARNING_FAULTS, *FOLDER_FAULTS, *STUDY_FAULTS) if words.only in one.name]
+        campaign = Campaign(Path(root), options.seed)
+        end = time.monotonic() + options.seconds
+        kinds = [one for one in (*LEARNING_FAULTS, *FOLDER_FAULTS, *STUDY_FAULTS) if options.only in one.name]
         if not can_mount():
             print("no right to mount: faults of disks are left out")
             kinds = [fault for fault in kinds if not fault.on_own_disk]

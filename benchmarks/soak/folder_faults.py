@@ -40,8 +40,8 @@ def collect_killed(folder: Path, rng: random.Random) -> bool:
     target = folder / "data"
 
     def collecting(steps: int, seed: int) -> "subprocess.Popen[str]":
-        words = ["collect", "Rooms-64", "--steps", str(steps), "--seed", str(seed), "--out", str(target)]
-        return subprocess.Popen([*LAPWING, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        arguments = ["collect", "Rooms-64", "--steps", str(steps), "--seed", str(seed), "--out", str(target)]
+        return subprocess.Popen([*LAPWING, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     promise(finish(collecting(50_000, 0))[0] == 0, "the first data set could not be collected")
     old = data_digest(lw.Trajectories.load(target))

@@ -20,16 +20,16 @@ class BrokenPromiseError(Exception):
     """What came of the fault is not what was promised."""
 
 
-def promise(kept: bool, words: str) -> None:
+def promise(kept: bool, message: str) -> None:
     """Nothing, or an error that says what was broken."""
     if not kept:
-        raise BrokenPromiseError(words)
+        raise BrokenPromiseError(message)
 
 
 def go_on(subject: Subject, folder: Path) -> str:
-    """Go on to the end; what was said on the way."""
+    """Resume to the end; returns what was printed."""
     code, said = finish(subject.start(folder, going_on=True))
-    promise(code == 0, f"going on ended with {code}: {said}")
+    promise(code == 0, f"resuming ended with {code}: {said}")
     return said
 
 
@@ -89,7 +89,7 @@ def _told(number: signal.Signals) -> Callable[..., None]:
         # Before and after learning itself a signal does what it does to any program.
         if code != -number and subject.says_how:
             promise(code == 128 + number, f"the exit code was {code}")
-            promise("resume with: lapwing learn --resume" in said, f"it did not say how to go on: {said}")
+            promise("resume with: lapwing learn --resume" in said, f"it did not print how to resume: {said}")
         elif code != -number:
             promise("stopping at the end of this chunk" in said, f"nothing was said of stopping: {said}")
         go_on(subject, folder)
@@ -125,7 +125,7 @@ def full_disk(subject: Subject, folder: Path, rng: random.Random, seconds: float
         raise NotHitError
     promise("No space left on device" in said, f"the error was: {said}")
     if subject.says_how:
-        promise("Traceback" not in said and "resume with" in said, f"it did not say how to go on: {said}")
+        promise("Traceback" not in said and "resume with" in said, f"it did not print how to resume: {said}")
     ballast.unlink()
     promise(bool(subject.checkpoints(folder)), "the last good checkpoint is gone")
     go_on(subject, folder)

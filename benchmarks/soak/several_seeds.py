@@ -1,4 +1,4 @@
-"""Learns three seeds in one program, with checkpoints: ``several_seeds.py KIND FOLDER``. Called again it goes on."""
+"""Learns three seeds in one program, with checkpoints: ``several_seeds.py KIND FOLDER``. Called again it resumes."""
 
 import sys
 from pathlib import Path

@@ -11,13 +11,13 @@ from folder_faults import OtherFault
 from learning_faults import NotHitError, promise
 from subjects import LAPWING, finish, wait_until
 
-WORDS = ("reproduce", "brittle-ggdo", "--worlds", "GridMaze-7", "--seeds", "1", "--steps", "400", "--workers", "2")
+ARGUMENTS = ("reproduce", "brittle-ggdo", "--worlds", "GridMaze-7", "--seeds", "1", "--steps", "400", "--workers", "2")
 
 
 def start(folder: Path, *, going_on: bool = False) -> "subprocess.Popen[str]":
     """A process that makes the study, or completes it."""
-    words = (*WORDS[:2], "--resume") if going_on else WORDS
-    command = [*LAPWING, *words, "--out", str(folder / "study")]
+    arguments = (*ARGUMENTS[:2], "--resume") if going_on else ARGUMENTS
+    command = [*LAPWING, *arguments, "--out", str(folder / "study")]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -72,7 +72,7 @@ def is_alive(process: int) -> bool:
 
 
 def complete(folder: Path) -> bool:
-    """Go on to the end; whether it is the same to the bit."""
+    """Resume to the end; whether the result is bit-identical."""
     code, said = finish(start(folder, going_on=True))
     promise(code == 0, f"--resume ended with {code}: {said}")
     return result(folder) == Reference.get(folder)

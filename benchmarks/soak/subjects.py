@@ -22,9 +22,9 @@ class Subject:
 
     Attributes:
         name: in the table.
-        begin: the words that begin it; ``{}`` stands for the folder.
-        resume: the words that go on.
-        says_how: whether it names the words that go on when it is told to stop.
+        begin: the command that starts it; ``{}`` stands for the folder.
+        resume: the command that resumes it.
+        says_how: whether it prints the command that resumes it when it is stopped.
     """
 
     name: str
@@ -34,11 +34,11 @@ class Subject:
 
     def start(self, folder: Path, *, going_on: bool = False) -> "subprocess.Popen[str]":
         """A process that learns in the folder."""
-        words = [word.format(folder) for word in (self.resume if going_on else self.begin)]
-        return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        command = [word.format(folder) for word in (self.resume if going_on else self.begin)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def is_begun(self, folder: Path) -> bool:
-        """Whether there is something that the words to go on would accept."""
+        """Whether there is something to resume."""
         return not self.says_how or (folder / "run.json").exists()
 
     def checkpoints(self, folder: Path) -> list[Path]:
@@ -53,14 +53,14 @@ class Subject:
         return found | {name: array.tobytes() for name, array in last.items()}
 
 
-def _on_the_command_line(name: str, *words: str) -> Subject:
-    begin = (*LAPWING, "learn", "GridMaze-9", "--dim", "5", "--all-steps", "--no-report", *words, "--out", "{}")
+def _on_the_command_line(name: str, *arguments: str) -> Subject:
+    begin = (*LAPWING, "learn", "GridMaze-9", "--dim", "5", "--all-steps", "--no-report", *arguments, "--out", "{}")
     return Subject(name, begin, (*LAPWING, "learn", "--resume", "{}"), True)
 
 
 def _in_python(name: str, kind: str) -> Subject:
-    words = (sys.executable, str(SEVERAL_SEEDS), kind, "{}")
-    return Subject(name, words, words, False)
+    command = (sys.executable, str(SEVERAL_SEEDS), kind, "{}")
+    return Subject(name, command, command, False)
 
 
 SUBJECTS = (

@@ -175,7 +175,7 @@ class LaplacianRepresentation:
         ).first(self.dim)
 
     def problems(self) -> list[Problem]:
-        """What speaks against trusting it, found without a ground truth; computed once.
+        """Reasons not to trust it, found without a ground truth; computed once.
 
         Returns:
             Problems, most serious first; empty where nothing is wrong.
@@ -225,7 +225,7 @@ class LaplacianRepresentation:
         Returns:
             A Matplotlib figure.
         """
-        # The one import that points backwards: drawing needs this module, and is loaded when somebody wants to look.
+        # The one import that points backwards: drawing needs this module, and is loaded on first use.
         from lapwing.report.notebook import plot_model
 
         return plot_model(self, components, what)

@@ -320,7 +320,7 @@ def describe(error: BaseException) -> str:
 
 
 def _exit_with_parent() -> None:
-    """End this process as soon as its parent has ended, in whatever way: nobody waits for its results."""
+    """End this process as soon as its parent has ended, however it ended: its results have no reader."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

@@ -1,4 +1,4 @@
-"""The command line: each command at work, bad words, bad input, exit codes, and nothing half-written."""
+"""The command line: each command, invalid arguments, bad input, exit codes, and nothing half-written."""
 
 import json
 import os
@@ -274,7 +274,7 @@ def test_solving_again_into_the_same_folder_replaces_the_result(run: Any) -> Non
     assert lw.load("out").metadata["world"]["name"] == "GridMaze-9"
 
 
-# --- help, version, and words not understood --------------------------------------------------------------------
+# --- help, version, and invalid arguments ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -314,7 +314,7 @@ def test_version_is_the_packages(run: Any) -> None:
         ("learn Rooms-16 --spare=3", "use --oversampling instead"),
     ],
 )
-def test_words_not_understood_are_explained_with_exit_code_2(run: Any, line: str, words: str) -> None:
+def test_invalid_arguments_are_explained_with_exit_code_2(run: Any, line: str, words: str) -> None:
     result = run(line)
     assert result.code == 2
     assert words in result.err + result.out

@@ -1,4 +1,4 @@
-"""Several seeds of one command: a run each, one page, and one set of checkpoints to go on from."""
+"""Several seeds of one command: a run each, one page, and one set of checkpoints to resume from."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Hostile array files, wherever one is read: refused in words, nothing executed, nothing allocated."""
+"""Hostile array files, wherever one is read: refused with a message, nothing executed, nothing allocated."""
 
 import os
 from pathlib import Path

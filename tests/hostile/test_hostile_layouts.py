@@ -1,4 +1,4 @@
-"""Hostile layouts: refused in words, and a name is never a way out of the folder."""
+"""Hostile layouts: refused with a message, and a name is never a way out of the folder."""
 
 import os
 from pathlib import Path

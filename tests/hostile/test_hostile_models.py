@@ -1,4 +1,4 @@
-"""Hostile models: refused in words, nothing executed, nothing written."""
+"""Hostile models: refused with a message, nothing executed, nothing written."""
 
 import json
 import os
@@ -18,7 +18,7 @@ MODELS = ["model-lookup", "model-learned", "model-box"]
 
 
 def refused(folder: Path, words: str | None = None) -> None:
-    """Loading gives one error in words, and leaves the folder as it was."""
+    """Loading gives one error message, and leaves the folder as it was."""
     before = {path.name: path.lstat().st_mtime_ns for path in folder.iterdir()}
     with pytest.raises(LapwingError, match=words) as error:
         lw.load(folder)

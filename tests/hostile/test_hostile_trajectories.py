@@ -1,4 +1,4 @@
-"""Hostile trajectories: refused in words, nothing executed, nothing written."""
+"""Hostile trajectories: refused with a message, nothing executed, nothing written."""
 
 import json
 import os

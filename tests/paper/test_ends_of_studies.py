@@ -1,4 +1,4 @@
-"""Studies that are killed, terminated or interrupted in the middle: no process stays, and the same words go on."""
+"""Studies that are killed, terminated or interrupted in the middle: no process stays, and the same command resumes."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ ENDS = {
     "terminate": (143, "lapwing: terminated; nothing was left half-written, and the same command continues the study"),
     "interrupt": (
         130,
-        "lapwing: interrupted; nothing was left half-written, and the same command goes on with a study",
+        "lapwing: interrupted; nothing was left half-written, and the same command continues a study",
     ),
 }
 

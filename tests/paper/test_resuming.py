@@ -1,4 +1,4 @@
-"""A study goes on by its name alone: in its own size, with what is missing, failed or damaged; others stay out."""
+"""A study is resumed by its name alone: in its own size, with what is missing, failed or damaged; others stay out."""
 
 import json
 import shutil

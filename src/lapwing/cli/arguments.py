@@ -21,7 +21,7 @@ def option(metavar: str, default: str) -> object:
 
     Args:
         metavar: stands for its value.
-        default: what happens without it, in a few words.
+        default: what happens without it, as a short phrase.
 
     Returns:
         A marker for ``Annotated``.

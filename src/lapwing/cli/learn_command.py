@@ -436,7 +436,7 @@ def _recorded(
 def _earlier_runs(out: Path) -> set[Path]:
     """Runs that an earlier command left here, and that the next one replaces: the folder's own and its seeds'.
 
-    Only those that ``run.json`` lists: other folders of such a name, or links in their place, belong to somebody else.
+    Only those that ``run.json`` lists: other folders of such a name, or links in their place, are not part of the run.
     """
     from lapwing.storage.run_configuration import RUN_FILE, read_configuration
 

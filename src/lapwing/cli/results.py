@@ -62,7 +62,7 @@ def exit_code(model: LaplacianRepresentation) -> int:
         model: the result.
 
     Returns:
-        3 if it must not be trusted, else 0; components that did not converge in few steps are no reason.
+        3 if it must not be trusted, else 0; components that have not converged do not count.
     """
     return UNTRUSTED if any(problem.untrusted for problem in model.problems()) else 0
 

@@ -71,5 +71,5 @@ class ScoreCommand:
             observation = getattr(world, "observation", None)
             return solve(self.truth, model.dim, observation=observation, layouts=self.layouts)
         if world is None:
-            raise ArgumentError("the model does not say which world it belongs to; name one with --truth")
+            raise ArgumentError("the model has no record of its world; name one with --truth")
         return solve(world, model.dim)

@@ -152,7 +152,7 @@ def progress_bar(label: str, every: float | None = None) -> Iterator[Callable[..
         every: where output is not a terminal, print a line every so many seconds; None prints nothing there.
 
     Yields:
-        A function to call with (done, total) and, if wanted, a few words.
+        A function to call with (done, total) and, if wanted, a short message.
     """
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
@@ -162,12 +162,12 @@ def progress_bar(label: str, every: float | None = None) -> Iterator[Callable[..
     # One that is only disabled ends in an empty line with Rich before 14.3.
     with bar if console.is_terminal else nullcontext():
 
-        def update(done: int, total: int, words: str = "") -> None:
+        def update(done: int, total: int, message: str = "") -> None:
             nonlocal last
             if every is not None and not console.is_terminal and time.monotonic() - last >= every:
                 last = time.monotonic()
-                note(f"{label}: {done} of {total} ({words})")
-            description = plain_text(f"{label}: {words}" if words else label).plain
+                note(f"{label}: {done} of {total} ({message})")
+            description = plain_text(f"{label}: {message}" if message else label).plain
             bar.update(task, completed=done, total=total, description=description)
 
         yield update

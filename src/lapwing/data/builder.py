@@ -130,7 +130,7 @@ class TrajectoryBuilder:
         self.close_episodes(lengths, terminated, truncated)
 
     def add_states(self, states: Any, **transitions: Any) -> None:
-        """Add states in order of time, of an episode that may go on; :meth:`close_episodes` must follow.
+        """Add states in order of time, of an episode that may continue; :meth:`close_episodes` must follow.
 
         Args:
             states: (n, ...) observations, a dictionary of them by key, or (n,) ids where the table is known.

@@ -135,7 +135,7 @@ def _load_minari(name: str) -> Any:
         raise MissingExtraError("reading Minari data sets needs an extra: pip install 'lapwing[minari]'") from error
     try:
         return minari.load_dataset(name, download=False)
-    except Exception as error:  # a damaged file fails in the libraries' depths in too many ways to list
+    except Exception as error:  # a damaged file fails inside the libraries in too many ways to list
         raise DataError(
             f"no local Minari data set {name!r} can be read ({error}); `minari list local` shows those there are"
         ) from error
@@ -313,7 +313,7 @@ def _flags_at(ends: NDArray[np.int64], given: ArrayLike) -> NDArray[np.bool_]:
     if inside.any():
         raise DataError(
             f"row {int(np.argmax(inside))} ends an episode by terminated or truncated, "
-            "but lengths or episode_ids go on; make them agree"
+            "but lengths or episode_ids continue; make them agree"
         )
     return flags[ends - 1]
 

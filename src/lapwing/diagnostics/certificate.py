@@ -163,7 +163,8 @@ def ritz_angles(values: NDArray[np.float64], residuals: NDArray[np.float64], tol
 
     Inside the span Ritz vectors do not couple, so an error can only come from outside, where eigenvalues lie beyond the
     largest Ritz value: residual / distance to it. Through the outside two of them couple to second order. Sharper than
-    residual / gap, which fears the nearest neighbour; like it, blind to an eigenvector that the span misses altogether.
+    residual / gap, which assumes that all of the residual lies in the nearest neighbour. Neither detects an eigenvector
+    that the span misses altogether.
 
     Args:
         values: (m,) ascending eigenvalues ``1 - f(mu)`` of the whole span, oversampling included.

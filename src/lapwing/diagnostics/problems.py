@@ -37,7 +37,8 @@ CONSTANT_SHARE = 1e-3
 EARLIEST_COLLAPSE = 200
 EARLIEST_DEATH = 1000
 
-# Mean squares should be 1. Off by this much there is no way back; nor by less, if they were a hundred times better.
+# Mean squares should be 1. Training does not recover from an error of LOST_SQUARE, nor from one of WORSE_SQUARE where
+# the error has been WORSE_TIMES smaller before.
 LOST_SQUARE = 1e6
 WORSE_SQUARE = 10.0
 WORSE_TIMES = 100.0
@@ -64,13 +65,13 @@ class Problem:
     advice: str
 
     def __post_init__(self) -> None:
-        """Refuse a name outside the vocabulary."""
+        """Refuse an unknown name."""
         if self.name not in NAMES:
             raise ArgumentError(f"no problem is called {self.name!r}; known: {', '.join(NAMES)}")
 
     @property
     def untrusted(self) -> bool:
-        """Whether the result must not be trusted; one that has not converged is only what few steps give."""
+        """Whether the result must not be trusted; one that has not converged is only the result of few steps."""
         return self.name != NOT_CONVERGED
 
     def as_dict(self) -> dict[str, Any]:
@@ -322,7 +323,7 @@ def recorded_problems(metadata: dict[str, Any]) -> list[Problem]:
         ]
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedFileError(
-            f"the record of problems lacks or garbles a field ({error}); model.json is damaged"
+            f"a field of the record of problems is missing or invalid ({error}); model.json is damaged"
         ) from None
 
 
@@ -382,7 +383,7 @@ def _dead(gram: NDArray[np.float64], dim: int, refined: bool, settings: Mapping[
         return None
     kinds = [f"{vanished.sum()} vanished (mean square below {DEAD_SQUARE:g} of the largest)"] if vanished.any() else []
     kinds += [f"{copies.sum()} copied another"] if copies.any() else []
-    message = f"of {len(norms)} outputs {' and '.join(kinds)}, so nothing stands behind {numbered(numbers)}"
+    message = f"of {len(norms)} outputs {' and '.join(kinds)}, which leaves {numbered(numbers)} undetermined"
     return Problem(DEAD, numbers, message, f"{_stronger(settings)}, or ask for at most {max(numbers[0] - 1, 1)}")
 
 
@@ -430,7 +431,7 @@ def _not_converged(certificate: Certificate, metadata: dict[str, Any]) -> Proble
     advice = f"give more steps{made}" if metadata.get("method") == "learn" else "ask for fewer components"
     angles = [certificate.angle_bounds[i - 1] for i in flagged]
     if not np.isfinite([certificate.residuals[i - 1] for i in flagged]).all():
-        message = f"{numbered(flagged)} cannot be judged, because no episode has two transitions"
+        message = f"{numbered(flagged)} cannot be assessed, because no episode has two transitions"
         return Problem(NOT_CONVERGED, flagged, message, "collect longer episodes")
     if not certificate.orthonormality_error <= LARGEST_GRAM_ERROR:
         message = f"components are not orthonormal (off by {certificate.orthonormality_error:.2g})"

@@ -61,7 +61,7 @@ class BoxWorld(World):
             raise LapwingError(f"the step of a box walk must be positive and finite, got {shown(self.max_step)}")
         with np.errstate(over="ignore"):
             if not np.isfinite(step / sides).all():
-                raise LapwingError(f"a step of {step:g} is beyond all measure in a box of sides {shown(self.sides)}")
+                raise LapwingError(f"a step of {step:g} is too large for a box of sides {shown(self.sides)}")
         object.__setattr__(self, "sides", tuple(np.atleast_1d(sides).tolist()))
         object.__setattr__(self, "max_step", step)
         object.__setattr__(self, "observation_shape", (self.dimension,))

@@ -137,7 +137,7 @@ def read_checkpoint(path: Path) -> tuple[Arrays, dict[str, Any]]:
         if header.get("version") != str(VERSION):
             raise LapwingError(
                 f"{path} has format version {header.get('version')!r}; this package reads {VERSION}. "
-                "Go on with the version that wrote it, or choose another folder"
+                "Resume with the version that wrote it, or choose another folder"
             )
         if int(header["step"]) != int(match[1]):
             raise DamagedFileError(f"{path} was renamed: it is of step {header['step']}")

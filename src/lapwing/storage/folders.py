@@ -83,7 +83,7 @@ class NewFolder:
     killed, that is all it leaves, and the next one to write to the same target clears it away.
 
     An existing ``path`` is replaced only if it is empty, or holds ``marker`` and beside it nothing but ``members``:
-    nobody's other files are lost.
+    no other files are lost.
 
     Args:
         path: the folder to create or replace.

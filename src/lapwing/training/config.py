@@ -56,11 +56,11 @@ class LearnConfig:
     learning_rate: float = 2e-3
     """Of Adam, at the start."""
     schedule: Literal["cosine", "constant"] = "cosine"
-    """How the learning rate goes on."""
+    """How the learning rate changes over the steps."""
     refine: Literal["ritz", "none"] = "ritz"
     """Rotate inside the learned span at the end, or leave the components as they are."""
     stop_when_converged: bool = True
-    """Stop early once the certificate says so."""
+    """Stop early once the estimated angles of all components are small."""
     log_every: int = 200
     """Steps between progress reports."""
 
@@ -318,7 +318,7 @@ def _converted(name: str, value: Any, default: Any) -> Any:
             raise ArgumentError(f"{name} must be a name, got {shown(value)}")
         return value
     if not isinstance(default, (int, float)):
-        # Without a default of a plain type the factory itself judges.
+        # Without a default of a plain type the factory itself checks.
         return value
     found = as_whole(value) if isinstance(default, int) else as_real(value)
     if found is None:

@@ -10,14 +10,14 @@ from types import FrameType
 
 
 class LearningInterruptedError(KeyboardInterrupt):
-    """Learning was stopped from outside at the end of a chunk, and can go on from ``folder``.
+    """Learning was stopped from outside at the end of a chunk, and can be resumed from ``folder``.
 
     A ``KeyboardInterrupt``, so that nothing which handles errors takes it for one. ``signal`` is what stopped it.
     """
 
     def __init__(self, step: int, steps: int, folder: Path, number: int) -> None:
-        """Say where it stands."""
-        super().__init__(f"stopped after {step:,} of {steps:,} steps; the same call with checkpoints={folder} goes on")
+        """The message has the steps done and how to resume."""
+        super().__init__(f"stopped after {step:,} of {steps:,} steps; the same call with checkpoints={folder} resumes")
         self.step, self.steps, self.folder, self.signal = step, steps, folder, number
 
 

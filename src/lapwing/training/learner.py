@@ -78,8 +78,8 @@ class Learner:
             truth: the exact representation where known, so that the progress has the cosine similarity to it; it never
                 influences learning.
             callback: called with the :class:`Progress` after every ``log_every`` steps.
-            checkpoints: a folder of their own. What was interrupted, however it was, goes on when the same call is made
-                again, and ends with the same bits; what has ended gives its model again.
+            checkpoints: a folder of their own. An interrupted run continues when the same call is made
+                again, and ends with the same bits; a finished one returns its model.
 
         Returns:
             The model.
@@ -188,7 +188,7 @@ def learn(
         encoder: a network of your own, or the kind of one to build: ``table``, ``mlp``, ``fourier``, ``conv``.
         truth: the exact representation where known, for the progress.
         callback: called with the :class:`Progress` after every ``log_every`` steps.
-        checkpoints: a folder of their own, so that the same call goes on after whatever interrupted it.
+        checkpoints: a folder of their own; the same call continues an interrupted run.
         options: any other of :class:`lapwing.training.LearnConfig`, of the objective, or of the encoder.
 
     Returns:

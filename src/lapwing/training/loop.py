@@ -1,4 +1,4 @@
-"""The training loop: chunks of compiled steps, progress, early stops, divergence, checkpoints to go on from."""
+"""The training loop: chunks of compiled steps, progress, early stops, divergence, checkpoints to resume from."""
 
 import hashlib
 import json
@@ -153,7 +153,7 @@ def train(
         inspect: looks at the state after each chunk.
         callback: called with the progress after each chunk.
         folder: for checkpoints.
-        identity: with a folder: gives, as JSON types, what two runs must share for one to go on from the other.
+        identity: with a folder: gives, as JSON types, what two runs must share for one to continue the other.
 
     Returns:
         State and history at the end.
@@ -221,7 +221,7 @@ def _chunks(
         size = min(log_every, steps - done)
         state, info = run(state, source, size)
         reached, info = jax.device_get((state, info))
-        # The loss is of the weights before the last step, which may have spoilt them.
+        # The loss is of the weights before the last step, which may have made them infinite.
         lost = _not_finite((info.loss, reached.trained), np.shape(info.loss))
         wrong = "the loss or the weights are no longer finite" if lost else None
         by_seed: list[dict[str, float]] = []
@@ -307,9 +307,9 @@ def _restored(
         return Trained(state, _history(arrays, record, template), float(record["seconds"]), bool(record["finished"]))
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         if COMPILED in identity:
-            # What was given has another structure; with other versions there is no telling earlier.
+            # What was given has another structure; with other versions this cannot be known earlier.
             raise LapwingError(f"{path} {GIVEN_DIFFERS}") from error
-        raise DamagedFileError(f"{path} lacks or garbles a part ({error})") from error
+        raise DamagedFileError(f"a part of {path} is missing or invalid ({error})") from error
 
 
 def _history(arrays: Arrays, record: dict[str, Any], template: TrainState) -> list[Progress]:

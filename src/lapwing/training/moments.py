@@ -1,4 +1,4 @@
-"""Second moments of learned components under the training operator: all that reading out and refining them needs."""
+"""Second moments of learned components under the training operator: the input of read-out and refinement."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
@@ -100,7 +100,7 @@ class TableMoments:
             self._apply = lambda u: _horner(sparse, weights, u)
 
     def moments(self, encode: Encode, quick: bool = False) -> Moments:
-        """Moments over all states, each with its weight; there is no quicker way.
+        """Moments over all states, each with its weight; no faster way is known.
 
         Args:
             encode: from (n, ...) observations to (n, d) components.

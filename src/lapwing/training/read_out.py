@@ -56,7 +56,7 @@ class NetworkCollapsedError(ProblemError):
 
 
 class SpectralEstimate(NamedTuple):
-    """What moments say about components ``u @ matrix``.
+    """Estimates from the moments of components ``u @ matrix``.
 
     Attributes:
         matrix: (d, m) from the network's outputs to components of mean square one.
@@ -205,7 +205,7 @@ class ReadOut:
         order = np.eye(self.task.width)
         order = order if given is None else order[:, np.asarray(given)]
         with np.errstate(over="ignore", invalid="ignore"):
-            # What is not finite is refused by whoever reads the moments.
+            # What is not finite is refused where the moments are read out.
             return self.estimator.moments(self._encode(encoder), quick).rotated(order), order
 
     def _estimate(self, moments: Moments, order: NDArray[np.float64]) -> SpectralEstimate:

@@ -105,7 +105,7 @@ def init(encoder: Any, objective: Objective, optimiser: optax.GradientTransforma
     dim = getattr(encoder, "dim", None)
     if dim is None:
         raise ArgumentError(
-            "the encoder must say its number of components as .dim; wrap it in lapwing.encoders.own_encoder"
+            "the encoder must have its number of components as .dim; wrap it in lapwing.encoders.own_encoder"
         )
     arrays, structure = eqx.partition(encoder, lambda leaf: eqx.is_array(leaf) or isinstance(leaf, np.ndarray))
     trained, fixed = eqx.partition(

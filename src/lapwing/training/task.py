@@ -82,7 +82,7 @@ class Task:
         return spread_over_devices(stacked(states), len(self.seeds)) if len(states) > 1 else states[0]
 
     def identity(self) -> dict[str, Any]:
-        """What two runs must share for one to go on from the other's checkpoint.
+        """What two runs must share for one to continue from the other's checkpoint.
 
         Options at their default are left out: one that is added later then changes nothing for earlier checkpoints.
 
