@@ -1,4 +1,4 @@
-"""Runs on the command line that are resumed after a kill, a Ctrl-C, a full disk; and run files that are damaged or forged."""
+"""Runs on the command line that are resumed after a kill, Ctrl-C or a full disk; damaged and forged run files."""
 
 import json
 import os

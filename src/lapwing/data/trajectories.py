@@ -341,7 +341,7 @@ class Trajectories:
         try:
             return cls(**parts, metadata=manifest.metadata)
         except LapwingError as error:
-            raise DamagedFileError(f"{folder} holds no sound trajectories: {error}") from error
+            raise DamagedFileError(f"{folder} does not hold valid trajectories: {error}") from error
 
     def __repr__(self) -> str:
         """One line: how much there is, and of what."""
