@@ -68,7 +68,7 @@ def test_an_encoder_and_its_options_may_be_given_in_the_same_forms() -> None:
     model = lw.learn(
         lw.operator("GridMaze-7"), 3, encoder="fourier(scales=(2.0,), features_per_scale=4)", hidden=8, steps=2
     )
-    assert model.encoder.inner.frequencies.array.shape == (2, 4)
+    assert model.encoder.inner.module.frequencies.array.shape == (2, 4)
 
 
 def test_objects_of_ones_own_are_named_given_and_take_no_options() -> None:

@@ -74,7 +74,7 @@ def tables(plan: Plan, results: Results) -> list[ResultTable]:
         results: its finished runs, some of which may be missing.
 
     Returns:
-        The table of errors and the paper's Table 3.
+        The table of errors and the table of eigenvalues.
     """
     return [_errors_table(plan, results), _table_3(plan, results)]
 
