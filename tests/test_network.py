@@ -42,7 +42,9 @@ sys.addaudithook(refuse)
 """
 
 # One process for all of them: importing JAX takes longer than most.
-RUN = "import sys, shlex; from lapwing import cli; sys.exit(max(cli.main(shlex.split(line)) for line in sys.stdin))"
+RUN = (
+    "import sys, shlex; from lapwing.cli.main import main; sys.exit(max(main(shlex.split(line)) for line in sys.stdin))"
+)
 COMMANDS = """\
 worlds --out worlds.png
 collect GridMaze-7 --steps 30000 --out data

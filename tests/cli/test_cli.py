@@ -188,7 +188,7 @@ def test_tables_without_json_show_the_same_facts(run: Any) -> None:
     table = run("audit data")
     assert "states visited" in table.out
     assert "13 of 13" in table.out
-    assert "note: episodes end before gaps" in table.err
+    assert "note: lags at discount 0.9 are cut off" in table.err
     assert run("solve data --dim 3 --out model").code == 3
     scored = run("score model --data data")
     assert scored.code == 0
@@ -418,7 +418,7 @@ def test_a_damaged_data_folder_is_refused_by_name(run: Any) -> None:
         ("{", "is not readable JSON"),
         ('{"format": "something else"}', "is not a lapwing-trajectories manifest"),
         ('{"format": "lapwing-trajectories", "version": 99}', "format version 99"),
-        ('{"format": "lapwing-trajectories", "version": 1}', "lacks the field 'checksums'"),
+        ('{"format": "lapwing-trajectories", "version": 1}', "missing required field `checksums`"),
     ],
 )
 def test_a_foreign_or_broken_manifest_is_refused(run: Any, manifest: str, message: str) -> None:

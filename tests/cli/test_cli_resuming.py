@@ -157,7 +157,7 @@ def test_a_run_of_other_data_does_not_go_on(run: Any, monkeypatch: pytest.Monkey
     Path("mine.txt").write_text(make_world("GridMaze-9").layout.to_text())
     result = run("learn --resume run")
     assert result.code == 1
-    assert "another learning: data was" in result.err
+    assert "checkpoints of another run: data was" in result.err
     assert len(checkpoint_files(Path("run") / CHECKPOINTS)) == 1
 
 

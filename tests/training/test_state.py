@@ -40,12 +40,12 @@ RUN = jax.jit(run_steps, static_argnums=2)
 def written_out(source: PairSampler, steps: int) -> tuple[list[np.ndarray], Any]:
     """The same training without scan or program: Adam by its formula, the objective's own functions."""
     encoder, state = small_encoder(), OBJECTIVE.init(3)
-    layers, rest = eqx.partition(encoder.network, eqx.is_array)
+    layers, rest = eqx.partition(encoder.module.network, eqx.is_array)
     layers = jax.device_get(layers)
     mean, square = jax.tree.map(np.zeros_like, layers), jax.tree.map(np.zeros_like, layers)
 
     def loss(layers: Any, state: Any, draw: Any) -> Any:
-        whole = eqx.tree_at(lambda e: e.network, encoder, eqx.combine(layers, rest))
+        whole = eqx.tree_at(lambda e: e.module.network, encoder, eqx.combine(layers, rest))
         return OBJECTIVE.loss(state, source.batch(draw).values(whole))
 
     gradient, draw_of, update = (
@@ -102,8 +102,8 @@ def test_a_chunk_is_compiled_once_for_each_length(source: PairSampler) -> None:
 
 def test_only_what_is_to_be_trained_is_trained(source: PairSampler) -> None:
     start, end = small_encoder(), RUN(first_state(), source, 3)[0].encoder
-    np.testing.assert_array_equal(end.frequencies.array, start.frequencies.array)
-    for before, after in zip(start.network.layers, end.network.layers, strict=True):
+    np.testing.assert_array_equal(end.module.frequencies.array, start.module.frequencies.array)
+    for before, after in zip(start.module.network.layers, end.module.network.layers, strict=True):
         assert np.abs(np.asarray(after.weight) - np.asarray(before.weight)).max() > 0.01
 
 

@@ -103,12 +103,14 @@ def test_combinations_that_cannot_work_are_refused() -> None:
 
 def test_statistics_bring_inputs_into_range_and_centre_pixels() -> None:
     numbers = lw.operator(OPERATOR.matrix)
-    scaled = task_of(numbers)._encoder(jax.random.key(0)).inputs
+    scaled = task_of(numbers)._encoder(jax.random.key(0)).module.inputs
     np.testing.assert_allclose((scaled.centre.array, scaled.scale.array), ([5.0], [10.0]))
-    raw = task_of(OPERATOR)._encoder(jax.random.key(0)).inputs
+    raw = task_of(OPERATOR)._encoder(jax.random.key(0)).module.inputs
     assert not np.asarray(raw.centre.array).any()
     pixels = lw.operator("GridMaze-7", observation="pixels")
-    centred, plain = (task_of(pixels, centre_pixels=how)._encoder(jax.random.key(0)).inputs for how in (True, False))
+    centred, plain = (
+        task_of(pixels, centre_pixels=how)._encoder(jax.random.key(0)).module.inputs for how in (True, False)
+    )
     np.testing.assert_allclose(centred.centre.array, pixels.observations.mean(axis=0), rtol=1e-5, atol=1e-4)
     assert not np.asarray(plain.centre.array).any()
 

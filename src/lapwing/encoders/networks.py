@@ -188,6 +188,9 @@ def own_encoder(module: Network, observation_shape: Sequence[int]) -> "NetworkEn
         (3, (4, 3))
     """
     shape = tuple(observation_shape)
+    if isinstance(module, NetworkEncoder):
+        # What `learn` was given, given to `load` again.
+        module = module.module
     # NumPy arrays become JAX's, of the types that training and files will have.
     visible = jax.tree.map(
         lambda leaf: jnp.asarray(leaf) if eqx.is_array(leaf) else leaf, _with_visible_modules(module)

@@ -303,7 +303,8 @@ def _checked_options(owner: str, options: dict[str, Any], known: dict[str, Any])
 
 def _converted(name: str, value: Any, default: Any) -> Any:
     """The value as the plain type of its default, which files and shapes insist on; 2.5 components are refused."""
-    if isinstance(default, (tuple, list)) or isinstance(value, (tuple, list)):
+    plain = isinstance(default, (bool, int, float, str))
+    if isinstance(default, (tuple, list)) or (isinstance(value, (tuple, list)) and not plain):
         several = value if isinstance(value, (list, tuple)) else (value,)
         if len(several) > _LONGEST_LIST:
             raise ArgumentError(f"{name} are at most {_LONGEST_LIST}, got {len(several):,} of them")

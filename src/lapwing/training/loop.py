@@ -80,7 +80,8 @@ class Progress(NamedTuple):
         metrics, eigenvalues = self.metrics, self.eigenvalues
         seen = self.summary
         if seed is not None:
-            metrics, eigenvalues = one_seed((metrics, eigenvalues), seed, seeds)
+            metrics = {name: one_seed(column, seed, seeds) for name, column in metrics.items()}
+            eigenvalues = one_seed(eigenvalues, seed, seeds)
             seen = self.by_seed[seed] if self.by_seed else {}
         values = np.atleast_2d(eigenvalues).mean(axis=0)
         numbers = {name: float(np.mean(value)) for name, value in metrics.items()}

@@ -33,8 +33,8 @@ def methods(plan: Plan) -> Methods:
     objectives = ((ALLO, allo_settings()), (GGDO, ggdo_settings()))
     if plan.is_full:
         return [(name, paper_run(own, scale.transitions, scale.steps)) for name, own in objectives]
-    plain = {**PLAIN, "steps": scale.steps, "dual_rate": 0.01}
-    return [(name, exact_run({**own, **plain}, scale.transitions)) for name, own in objectives]
+    plain, rates = {**PLAIN, "steps": scale.steps}, {ALLO: {"dual_rate": 0.01}, GGDO: {}}
+    return [(name, exact_run({**own, **plain, **rates[name]}, scale.transitions)) for name, own in objectives]
 
 
 def tables(plan: Plan, results: Results) -> list[ResultTable]:
