@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import ArrayLike, NDArray
 
 from lapwing.checks import as_path, shown
@@ -272,18 +273,10 @@ def load(path: str | Path, encoder: Any = None) -> LaplacianRepresentation:
         loaded = _load_encoder(manifest.encoder, arrays, encoder)
     except LapwingError as error:
         raise type(error)(f"cannot load {folder}: {error}") from error
+    known = {name: value for name, value in structs.asdict(manifest).items() if name not in ("encoder", "checksum")}
     try:
-        return LaplacianRepresentation(
-            encoder=loaded,
-            mu=arrays["mu"],
-            dim=manifest.dim,
-            definition=parse_definition(manifest.definition),
-            exact=manifest.exact,
-            **{name: arrays.get(name) for name in MEASURED},
-            orthonormality_error=manifest.orthonormality_error,
-            next_mu=manifest.next_mu,
-            metadata=manifest.metadata,
-        )
+        known |= {"definition": parse_definition(manifest.definition), "encoder": loaded, "mu": arrays["mu"]}
+        return LaplacianRepresentation(**known | {name: arrays.get(name) for name in MEASURED})
     except LapwingError as error:
         raise DamagedFileError(f"{folder} does not hold a valid representation: {error}") from error
 

@@ -98,9 +98,9 @@ def test_an_array_that_grew_row_by_row_is_the_file_that_numpy_would_write(
     for begin in range(0, len(whole), 100):
         appender.append(whole[begin : begin + 100])
     appender.append(whole[:0])
-    appender.close()
-    assert appender.checksum == crc32(whole)
-    read = read_array(tmp_path / "grown.npy", checksum=appender.checksum)
+    checksum = appender.close()
+    assert checksum == crc32(whole)
+    read = read_array(tmp_path / "grown.npy", checksum=checksum)
     assert read.dtype == whole.dtype
     np.testing.assert_array_equal(read, whole)
     np.save(tmp_path / "saved.npy", whole)

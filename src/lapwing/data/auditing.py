@@ -1,7 +1,7 @@
 """``audit``: what is in a data set, and what that does to anything learned from it."""
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,13 +78,9 @@ class Audit:
                 ("connected components", f"{self.components} (largest: {self.largest_component:.1%} of visits)"),
                 ("asymmetry", f"{self.asymmetry:.4f} ({self.asymmetry_over_noise:.2f} x what noise explains)"),
             ]
-        rows.append(
-            (
-                f"lags at discount {self.discount:g}",
-                f"mean {self.mean_lag:.2f} of {self.mean_lag_untruncated:.2f}; "
-                f"slow eigenvalues are {self.slow_eigenvalue_ratio:.1%} of geometric({self.discount:g})",
-            )
-        )
+        lags = f"mean {self.mean_lag:.2f} of {self.mean_lag_untruncated:.2f}"
+        slow = f"slow eigenvalues are {self.slow_eigenvalue_ratio:.1%} of geometric({self.discount:g})"
+        rows.append((f"lags at discount {self.discount:g}", f"{lags}; {slow}"))
         if self.suspected_resets is not None:
             rows.append(("steps like a reset", f"{self.suspected_resets:,} ({self.suspected_share:.2%})"))
         return rows
@@ -127,25 +123,18 @@ def audit(data: Trajectories, discount: float = 0.9) -> Audit:
     }
     facts |= _lag_facts(data, discount)
     facts |= _state_facts(data)
-    suspicion = suspect_glued_resets(data)
-    facts |= {
-        "suspected_resets": None if suspicion is None else suspicion.steps,
-        "suspected_share": None if suspicion is None else suspicion.share,
-    }
+    facts["suspected_resets"], facts["suspected_share"] = suspect_glued_resets(data) or (None, None)
     return Audit(**facts, warnings=tuple(_warnings(facts) + _nothing_changes(data, facts)))
 
 
 def _lag_facts(data: Trajectories, discount: float) -> dict[str, float]:
     """Mean lag of pairs inside these episodes, and a slow component's eigenvalue relative to an infinite horizon."""
     horizons, counts = np.unique(data.lengths[data.lengths > 0], return_counts=True)
-    if len(horizons) > MAX_HORIZONS:
-        chosen = np.linspace(0, len(horizons) - 1, MAX_HORIZONS).astype(int)
-        horizons, counts = horizons[chosen], counts[chosen]
+    horizons, counts = _spread(horizons, MAX_HORIZONS), _spread(counts, MAX_HORIZONS)
     share = counts * horizons / (counts * horizons).sum()
     mean_lag = float(share @ np.array([_mean_lag(discount, int(horizon)) for horizon in horizons]))
     # For mu near 1, 1 - mu^k is k (1 - mu): eigenvalues scale with the mean lag.
-    slow = geometric(discount)
-    untruncated = float(slow.from_mu(1.0 - 1e-9)) / 1e-9
+    untruncated = float(geometric(discount).from_mu(1.0 - 1e-9)) / 1e-9
     return {"mean_lag": mean_lag, "mean_lag_untruncated": untruncated, "slow_eigenvalue_ratio": mean_lag / untruncated}
 
 
@@ -161,9 +150,10 @@ def _mean_lag(discount: float, horizon: int) -> float:
 
 
 def _state_facts(data: Trajectories) -> dict[str, Any]:
-    names = ("states", "visited", "entropy", "entropy_of_uniform", "components", "largest_component")
+    names = ["states", "visited", "entropy", "entropy_of_uniform", "components", "largest_component"]
+    names += ["asymmetry", "asymmetry_over_noise"]
     if not data.has_table:
-        return dict.fromkeys((*names, "asymmetry", "asymmetry_over_noise"))
+        return dict.fromkeys(names)
     visits = data.visits()
     seen = visits > 0
     share = visits[seen] / visits.sum()
@@ -179,9 +169,9 @@ def _state_facts(data: Trajectories) -> dict[str, Any]:
         float(np.log(len(visits))),
         len(mass),
         float(mass.max()),
+        *count_asymmetry(counts),
     )
-    asymmetry, over_noise = count_asymmetry(counts)
-    return {**dict(zip(names, values, strict=True)), "asymmetry": asymmetry, "asymmetry_over_noise": over_noise}
+    return dict(zip(names, values, strict=True))
 
 
 def count_asymmetry(counts: csr_array) -> tuple[float, float]:
@@ -244,8 +234,7 @@ def _warnings(facts: dict[str, Any]) -> list[str]:
     return found
 
 
-@dataclass(frozen=True)
-class Suspicion:
+class Suspicion(NamedTuple):
     """How many steps look like a reset that the episode's boundary does not know, and their share of those examined."""
 
     steps: int
@@ -274,22 +263,20 @@ def _by_hops(counts: csr_array) -> Suspicion | None:
     if not examined.any():
         return None
     rare = examined & (entries.data < RARE_SHARE * departures[entries.row]) & (entries.row != entries.col)
-    total = float(entries.data[examined].sum())
     if not rare.any():
         return Suspicion(0, 0.0)
     common = ~rare
     trodden = csr_array((np.ones(int(common.sum())), (entries.row[common], entries.col[common])), shape=counts.shape)
-    sources = _sources(np.unique(entries.row[rare]))
+    sources = _spread(np.unique(entries.row[rare]), MAX_SOURCES)
     hops = dijkstra(trodden, directed=False, unweighted=True, indices=sources, limit=FAR_HOPS - 1)
-    place = {int(source): number for number, source in enumerate(sources)}
     chosen = np.flatnonzero(rare & np.isin(entries.row, sources))
-    far = np.array([np.isinf(hops[place[int(entries.row[i])], entries.col[i]]) for i in chosen])
+    far = np.isinf(hops[np.searchsorted(sources, entries.row[chosen]), entries.col[chosen]])
     if not _scattered(entries.row[chosen][far], entries.data[chosen][far]):
         return Suspicion(0, 0.0)
     # Where there are more sources than were looked at, the rest are taken to be like them.
     scale = float(entries.data[rare].sum()) / float(entries.data[chosen].sum())
     steps = round(scale * float(entries.data[chosen][far].sum()))
-    return Suspicion(steps, steps / total)
+    return Suspicion(steps, steps / float(entries.data[examined].sum()))
 
 
 def _scattered(sources: NDArray[np.int32], times: NDArray[np.float64]) -> bool:
@@ -300,10 +287,9 @@ def _scattered(sources: NDArray[np.int32], times: NDArray[np.float64]) -> bool:
     return bool(times.mean() < MOVE_REPEATS or targets_per_source >= RESET_TARGETS)
 
 
-def _sources(candidates: NDArray[np.int32]) -> NDArray[np.int32]:
-    if len(candidates) <= MAX_SOURCES:
-        return candidates
-    return candidates[np.linspace(0, len(candidates) - 1, MAX_SOURCES).astype(int)]
+def _spread(rows: NDArray[Any], most: int) -> NDArray[Any]:
+    """At most so many of the rows, spread evenly."""
+    return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(int)]
 
 
 def _by_distance(data: Trajectories) -> Suspicion | None:

@@ -26,41 +26,8 @@ from lapwing.storage.folders import NewFolder
 NOTHING = "nothing was collected; ask for at least one step"
 
 
-class Column:
-    """A growing array: a list of blocks in memory, or an ``.npy`` file."""
-
-    def __init__(self, path: Path | None) -> None:
-        """Keep blocks in memory, or append to the file at ``path``."""
-        self.path = path
-        self._blocks: list[NDArray[Any]] = []
-        self._appender: ArrayAppender | None = None
-
-    def append(self, block: NDArray[Any]) -> None:
-        """Add a block of rows."""
-        if self.path is None:
-            self._blocks.append(block)
-            return
-        if self._appender is None:
-            self._appender = ArrayAppender(self.path, block.dtype, block.shape[1:])
-        self._appender.append(block)
-
-    def array(self) -> NDArray[Any]:
-        """The whole array, kept in memory."""
-        if len(self._blocks) > 1:
-            self._blocks = [np.concatenate(self._blocks)]
-        return self._blocks[0]
-
-    def finish(self) -> int:
-        """Close the file; its checksum."""
-        if self._appender is None:
-            raise DataError(NOTHING)
-        self._appender.close()
-        return self._appender.checksum
-
-    def abandon(self) -> None:
-        """Close the file, if any, without finishing it."""
-        if self._appender is not None:
-            self._appender.abandon()
+Column = list[NDArray[Any]] | ArrayAppender
+"""A growing array: blocks in memory, or an ``.npy`` file."""
 
 
 class TrajectoryBuilder:
@@ -104,7 +71,8 @@ class TrajectoryBuilder:
         """Leave nothing half-written behind."""
         if self._new is not None:
             for column in self._columns.values():
-                column.abandon()
+                if isinstance(column, ArrayAppender):
+                    column.abandon()
             self._new.__exit__(kind, error, trace)
 
     def add(
@@ -140,29 +108,29 @@ class TrajectoryBuilder:
             self._keys, self._table = tuple(states), None
             for number, rows in enumerate(states.values()):
                 check_finite(rows, first=self._states)
-                self._column(f"observations.{number}").append(rows)
+                self._append(f"observations.{number}", rows)
             self._states += len(rows)
         else:
             self._add_rows(states)
         for name, part in transitions.items():
             if isinstance(part, dict):
                 for number, rows in enumerate(part.values()):
-                    self._column(f"{name}.{number}").append(rows)
+                    self._append(f"{name}.{number}", rows)
             elif part is not None:
-                self._column(name).append(part)
+                self._append(name, part)
 
     def _add_rows(self, states: NDArray[Any]) -> None:
         if self._known is None:
             check_finite(states, first=self._states)
         self._states += len(states)
         if self._known is not None:
-            self._column("ids").append(np.asarray(states, dtype=np.int32))
+            self._append("ids", np.asarray(states, dtype=np.int32))
         elif self._table is not None:
-            self._column("ids").append(self._table.lookup(states))
+            self._append("ids", self._table.lookup(states))
             if self._table.hardly_repeats(self._states, DECIDE_AFTER):
                 self._give_up_table()
         else:
-            self._column("observations").append(states)
+            self._append("observations", states)
 
     def close_episodes(
         self, lengths: NDArray[np.int64], terminated: NDArray[np.bool_], truncated: NDArray[np.bool_]
@@ -199,7 +167,7 @@ class TrajectoryBuilder:
         elif self._table is not None:
             small["observations"] = self._table.array()
         if self._new is not None:
-            checksums = {name: column.finish() for name, column in self._columns.items()}
+            checksums = {name: column.close() for name, column in self._columns.items() if not isinstance(column, list)}
             checksums |= {name: write_array(self._new.content / f"{name}.npy", array) for name, array in small.items()}
             write_manifest(self._new.content, checksums, metadata, self._keys)
             self._new.put_in_place()
@@ -207,25 +175,34 @@ class TrajectoryBuilder:
         for name, column in self._columns.items():
             stem, _, number = name.partition(".")
             if number:
-                small.setdefault(stem, {})[self._keys[int(number)]] = column.array()
+                small.setdefault(stem, {})[self._keys[int(number)]] = _whole(column)
             else:
-                small[name] = column.array()
+                small[name] = _whole(column)
         return Trajectories(**small, metadata=metadata)
 
     def _give_up_table(self) -> None:
         """Observations hardly repeat: write them out as rows, and drop the table."""
         assert self._table is not None
         table, self._table, ids = self._table, None, self._columns.pop("ids")
-        if ids.path is not None:
-            ids.finish()
-        numbers: NDArray[np.int32] = ids.array() if ids.path is None else np.load(ids.path, mmap_mode="r")
+        numbers = _whole(ids)
         row = table.observations(np.zeros(1, dtype=np.int32))
         for block in row_blocks((len(numbers), *row.shape[1:]), row.itemsize):
-            self._column("observations").append(table.observations(numbers[block]))
-        if ids.path is not None:
+            self._append("observations", table.observations(numbers[block]))
+        if isinstance(ids, ArrayAppender):
             ids.path.unlink()
 
-    def _column(self, name: str) -> Column:
+    def _append(self, name: str, block: NDArray[Any]) -> None:
         if name not in self._columns:
-            self._columns[name] = Column(None if self._new is None else self._new.content / f"{name}.npy")
-        return self._columns[name]
+            new = self._new
+            kind, shape = block.dtype, block.shape[1:]
+            self._columns[name] = [] if new is None else ArrayAppender(new.content / f"{name}.npy", kind, shape)
+        self._columns[name].append(block)
+
+
+def _whole(column: Column) -> NDArray[Any]:
+    """The whole array; blocks in memory become one, so that they are joined once."""
+    if isinstance(column, ArrayAppender):
+        column.close()
+        return np.load(column.path, mmap_mode="r")
+    column[:] = [np.concatenate(column)] if len(column) > 1 else column
+    return column[0]

@@ -1,7 +1,7 @@
 """Experience from any Gymnasium environment or vector environment, never across a reset."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -116,8 +116,8 @@ class _Recorder:
 
     def __init__(self, builder: TrajectoryBuilder, start: Rows, record: tuple[str, ...]) -> None:
         self._builder, self._keys, self._record = builder, tuple(start), record
-        self._open = [self._first(start, i) for i in range(len(start[self._keys[0]]))]
-        self._finished = _Episode.empty(self._keys, record)
+        self._open = [_Episode.first(start, i) for i in range(len(start[self._keys[0]]))]
+        self._finished = _Episode()
         self._lengths: list[int] = []
         self._ends: list[tuple[bool, bool]] = []
         self._handed_over = 0
@@ -133,13 +133,13 @@ class _Recorder:
             self._flush()
             self._handed_over += len(episode)
             self._hand_over(episode)
-            self._open[0] = _Episode.empty(self._keys, self._record)
+            self._open[0] = _Episode()
 
     def begin(self, index: int, rows: Rows) -> None:
-        self._open[index] = self._first(rows, index)
+        self._open[index] = _Episode.first(rows, index)
 
     def close(self, index: int, terminated: bool, truncated: bool) -> None:
-        episode, self._open[index] = self._open[index], _Episode.empty(self._keys, self._record)
+        episode, self._open[index] = self._open[index], _Episode()
         states, self._handed_over = self._handed_over + len(episode), 0
         if states < 2:
             return
@@ -154,15 +154,12 @@ class _Recorder:
             self.close(index, terminated=False, truncated=True)
         self._flush()
 
-    def _first(self, rows: Rows, index: int) -> "_Episode":
-        return _Episode({key: [rows[key][index]] for key in self._keys}, {name: [] for name in self._record})
-
     def _is_much(self, states: int) -> bool:
         return states > 1 and states * self._row_bytes >= FLUSH_BYTES
 
     def _hand_over(self, episode: "_Episode") -> None:
         observations = {key: np.stack(rows) for key, rows in episode.states.items()}
-        transitions = {name: np.stack(rows) for name, rows in episode.transitions.items() if rows}
+        transitions = {name: np.stack(rows) for name, rows in episode.transitions.items()}
         self._builder.add_states(observations.get("", observations), **transitions)
 
     def _flush(self) -> None:
@@ -171,22 +168,24 @@ class _Recorder:
         if self._lengths:
             ends = np.array(self._ends, dtype=bool)
             self._builder.close_episodes(np.array(self._lengths), ends[:, 0], ends[:, 1])
-        self._finished, self._lengths, self._ends = _Episode.empty(self._keys, self._record), [], []
+        self._finished, self._lengths, self._ends = _Episode(), [], []
 
 
-@dataclass(frozen=True)
 class _Episode:
     """Rows of states by key, and of transitions by name."""
 
-    states: dict[str, list[Any]]
-    transitions: dict[str, list[Any]]
+    def __init__(self) -> None:
+        self.states: dict[str, list[Any]] = defaultdict(list)
+        self.transitions: dict[str, list[Any]] = defaultdict(list)
 
     @classmethod
-    def empty(cls, keys: tuple[str, ...], record: tuple[str, ...]) -> "_Episode":
-        return cls({key: [] for key in keys}, {name: [] for name in record})
+    def first(cls, rows: Rows, index: int) -> "_Episode":
+        episode = cls()
+        episode.states |= {key: [batch[index]] for key, batch in rows.items()}
+        return episode
 
     def __len__(self) -> int:
-        return len(next(iter(self.states.values())))
+        return max(map(len, self.states.values()), default=0)
 
     def extend(self, other: "_Episode") -> None:
         for mine, theirs in ((self.states, other.states), (self.transitions, other.transitions)):

@@ -169,17 +169,10 @@ class Trajectories:
             observations, ids = _joined_tables(self, other)
         else:
             observations, ids = _joined(_in_time(self), _in_time(other)), None
-        return Trajectories(
-            observations=observations,
-            offsets=np.concatenate([self.offsets, other.offsets[1:] + self.num_states]),
-            terminated=np.concatenate([self.terminated, other.terminated]),
-            truncated=np.concatenate([self.truncated, other.truncated]),
-            ids=ids,
-            actions=_joined(self.actions, other.actions),
-            rewards=_joined(self.rewards, other.rewards),
-            next_observations=_joined(self.next_observations, other.next_observations),
-            metadata=self.metadata,
-        )
+        offsets = np.concatenate([self.offsets, other.offsets[1:] + self.num_states])
+        names = ("terminated", "truncated", "actions", "rewards", "next_observations")
+        joined = {name: _joined(getattr(self, name), getattr(other, name)) for name in names}
+        return replace(self, observations=observations, offsets=offsets, ids=ids, **joined)
 
     def rows(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """(n,) the row of ``observations`` for each of (n,) state positions.
@@ -215,10 +208,7 @@ class Trajectories:
         whole = as_whole(number)
         if whole is None or not 0 <= whole < self.num_episodes:
             raise ArgumentError(f"episodes are numbered 0 to {self.num_episodes - 1}, got {shown(number)}")
-        rows = self.rows(np.arange(self.offsets[whole], self.offsets[whole + 1]))
-        if isinstance(self.observations, dict):
-            return {key: np.asarray(array[rows]) for key, array in self.observations.items()}  # type: ignore[return-value]
-        return np.asarray(self.observations[rows])
+        return _in_time(self, slice(self.offsets[whole], self.offsets[whole + 1]))
 
     def pair_positions(self, lag: int = 1, chunk: int = CHUNK_ROWS) -> Iterator[NDArray[np.int64]]:
         """Positions of all states that have a state ``lag`` steps later in their own episode, in chunks.
@@ -352,10 +342,8 @@ class Trajectories:
             kind = f"{len(self.observations):,} distinct" if self.has_table else "not tabulated"
             what = f"observations {self.observation_shape} {self.observations.dtype}, {kind}"
         also = [name for name in ("actions", "rewards", "next_observations") if getattr(self, name) is not None]
-        return (
-            f"Trajectories({self.num_transitions:,} transitions in {self.num_episodes:,} episodes, "
-            f"{what}{''.join(f', {name}' for name in also)})"
-        )
+        size = f"{self.num_transitions:,} transitions in {self.num_episodes:,} episodes"
+        return f"Trajectories({', '.join([size, what, *also])})"
 
 
 class ObservationTable:
@@ -447,11 +435,10 @@ def check_finite(observations: NDArray[Any], first: int = 0, what: str = "observ
     """
     if not np.issubdtype(observations.dtype, np.inexact):
         return
-    step = max(1, CHUNK_ROWS // max(1, int(np.prod(observations.shape[1:]))))
-    for begin in range(0, len(observations), step):
-        bad = ~np.isfinite(observations[begin : begin + step]).reshape(len(observations[begin : begin + step]), -1)
-        if bad.any():
-            row = first + begin + int(np.argmax(bad.any(axis=1)))
+    for block in row_blocks(observations.shape, observations.itemsize):
+        good = np.isfinite(observations[block]).all(axis=tuple(range(1, observations.ndim)))
+        if not good.all():
+            row = first + block.start + int(np.argmin(good))
             raise DataError(f"{what} {row} holds NaN or infinity; remove or repair it before learning")
 
 
@@ -506,12 +493,11 @@ def _check_boundaries(data: Trajectories) -> None:
 
 def _check_transitions(data: Trajectories) -> None:
     count, shapes = data.num_transitions, {key: rows.shape[1:] for key, rows in _by_key(data.observations).items()}
-    for name in ("actions", "rewards"):
+    for name, most_axes in (("actions", math.inf), ("rewards", 1)):
         part = getattr(data, name)
         if part is None:
             continue
-        wanted = len(part.shape) == 1 if name == "rewards" else len(part.shape) >= 1
-        if not wanted or len(part) != count or part.dtype.kind not in "biuf":
+        if not 1 <= part.ndim <= most_axes or len(part) != count or part.dtype.kind not in "biuf":
             raise DataError(f"{name} must be numbers, one per transition ({count}), got {part.dtype} {part.shape}")
         check_finite(part, what=name[:-1])
     if data.next_observations is None:
@@ -537,12 +523,12 @@ def _tabulated(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]] | N
     return table.array(), ids
 
 
-def _in_time(data: Trajectories) -> Any:
+def _in_time(data: Trajectories, states: slice = slice(None)) -> Any:
     """Observations in order of time, by key where there are several."""
-    rows = slice(None) if data.ids is None else data.ids
+    rows = states if data.ids is None else data.ids[states]
     if isinstance(data.observations, dict):
-        return {key: array[rows] for key, array in data.observations.items()}
-    return data.observations[rows]
+        return {key: np.asarray(array[rows]) for key, array in data.observations.items()}
+    return np.asarray(data.observations[rows])
 
 
 def _joined(first: Any, second: Any) -> Any:
@@ -559,9 +545,7 @@ def _joined_tables(first: Trajectories, second: Trajectories) -> tuple[NDArray[A
     """One table of the observations of both, and the row of each state in it."""
     assert first.ids is not None
     assert second.ids is not None
-    if first.observations.shape == second.observations.shape and np.array_equal(
-        first.observations, second.observations
-    ):
+    if np.array_equal(first.observations, second.observations):
         return first.observations, np.concatenate([first.ids, second.ids])
     both = _joined(first.observations, second.observations)
     table = ObservationTable()

@@ -3,8 +3,10 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -111,9 +113,8 @@ def above_the_rank(dim: int, rank: int, what: str) -> Problem:
     Returns:
         The problem.
     """
-    return Problem(
-        ABOVE_RANK, (), f"dim={shown(dim)} is larger than the number of {what}, {rank}", f"ask for at most {rank}"
-    )
+    message = f"dim={shown(dim)} is larger than the number of {what}, {rank}"
+    return Problem(ABOVE_RANK, (), message, f"ask for at most {rank}")
 
 
 def one_state() -> Problem:
@@ -122,12 +123,8 @@ def one_state() -> Problem:
     Returns:
         The problem.
     """
-    return Problem(
-        ONE_STATE,
-        (),
-        "all observations of this data set are the same, so there is nothing to tell apart",
-        "collect where something changes, or look at how observations were recorded",
-    )
+    message = "all observations of this data set are the same, so there is nothing to tell apart"
+    return Problem(ONE_STATE, (), message, "collect where something changes, or look at how observations were recorded")
 
 
 def unlearnable(observations: NDArray[Any], num_states: int | None, dim: int) -> Problem | None:
@@ -200,10 +197,7 @@ def output_problems(
 
 
 def objective_problems(
-    eigenvalues: NDArray[Any] | None,
-    at_bounds: Mapping[str, Any],
-    dim: int,
-    settings: Mapping[str, float],
+    eigenvalues: NDArray[Any] | None, at_bounds: Mapping[str, Any], dim: int, settings: Mapping[str, float]
 ) -> list[Problem]:
     """Eigenvalues of an objective that are not finite, and quantities of it that have stopped at a bound.
 
@@ -221,20 +215,19 @@ def objective_problems(
     if len(unknown):
         message = f"the objective gives NaN or infinity as eigenvalue of {numbered(unknown)}"
         advice = "look at your own objective's eigenvalues"
-        found.append(Problem(NOT_FINITE, tuple(int(i) for i in unknown), message, advice))
+        found.append(Problem(NOT_FINITE, tuple(unknown.tolist()), message, advice))
     seen: list[str] = []
     stopped: set[int] = set()
-    for name, flags in at_bounds.items():
-        reached = np.asarray(flags)
-        if not reached.ndim:
-            seen += [f"the {name} stopped growing at its maximum"] if reached else []
-            continue
-        components = np.flatnonzero(reached[:dim]) + 1
+    for name, reached in ((name, np.asarray(flags)) for name, flags in at_bounds.items()):
+        components = np.flatnonzero(reached[:dim]) + 1 if reached.ndim else np.empty(0, dtype=int)
         stopped |= set(components.tolist())
-        seen += [f"{name} of {numbered(components)} stopped at their bound"] if len(components) else []
+        if len(components):
+            seen.append(f"{name} of {numbered(components)} stopped at their bound")
+        elif not reached.ndim and reached:
+            seen.append(f"the {name} stopped growing at its maximum")
     if seen:
-        rates = ["dual_rate"] if stopped else []
-        advice = f"lower {_named([*rates, 'learning_rate'], settings)}"
+        rates = ["dual_rate", "learning_rate"] if stopped else ["learning_rate"]
+        advice = f"lower {_named(rates, settings)}"
         found.append(Problem(DUALS, tuple(sorted(stopped)), " and ".join(seen), advice))
     return found
 
@@ -270,10 +263,7 @@ def collapsed(found: int, dim: int) -> Problem:
 
 
 def find_problems(
-    mu: NDArray[np.float64],
-    arrays: Iterable[NDArray[Any]],
-    certificate: Certificate | None,
-    metadata: dict[str, Any],
+    mu: NDArray[np.float64], arrays: Iterable[NDArray[Any]], certificate: Certificate | None, metadata: dict[str, Any]
 ) -> list[Problem]:
     """Everything that is wrong with a result, most serious first.
 
@@ -311,17 +301,10 @@ def recorded_problems(metadata: dict[str, Any]) -> list[Problem]:
     if record is None:
         return []
     try:
-        return [
-            Problem(
-                name=str(one["name"]),
-                components=tuple(int(i) for i in one["components"]),
-                # Version 0.1 wrote the message as "words".
-                message=str(one["message"] if "message" in one else one["words"]),
-                advice=str(one["advice"]),
-            )
-            for one in record["problems"]
-        ]
-    except (KeyError, TypeError, ValueError) as error:
+        # Version 0.1 wrote the message as "words".
+        known = [{"message" if key == "words" else key: one[key] for key in one} for one in record["problems"]]
+        return msgspec.convert(known, list[Problem])
+    except (KeyError, TypeError, msgspec.ValidationError) as error:
         raise DamagedFileError(
             f"a field of the record of problems is missing or invalid ({error}); model.json is damaged"
         ) from None
@@ -340,13 +323,9 @@ def numbered(components: Sequence[int] | NDArray[Any]) -> str:
         >>> numbered([2, 3, 4, 7])
         'components 2-4 and 7'
     """
-    parts: list[list[int]] = []
-    for number in (int(one) for one in components):
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1].append(number)
-        else:
-            parts.append([number])
-    texts = [str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts]
+    # Neighbours are equally far ahead of their places in the list.
+    runs = [[one for _, one in run] for _, run in groupby(enumerate(components), lambda pair: pair[1] - pair[0])]
+    texts = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
     listed = " and ".join([", ".join(texts[:-1]), texts[-1]]) if len(texts) > 1 else "".join(texts)
     return f"component{'s' if len(components) != 1 else ''} {listed}"
 

@@ -54,17 +54,10 @@ class Score:
 
     def as_dict(self) -> dict[str, Any]:
         """All of it as JSON types; an error that is not defined is None."""
-        return {
-            "cosine": self.cosine,
-            "subspace_cosine": self.subspace_cosine,
-            "mean_eigenvalue_error": self.mean_eigenvalue_error,
-            "cosines": self.cosines.tolist(),
-            "subspace_cosines": self.subspace_cosines.tolist(),
-            "clusters": self.clusters,
-            "tolerance": self.tolerance,
-            "eigenvalue_errors": [None if np.isnan(error) else float(error) for error in self.eigenvalue_errors],
-            "definition": str(self.definition),
-        }
+        plain = {name: one.tolist() if isinstance(one, np.ndarray) else one for name, one in vars(self).items()}
+        errors = [None if np.isnan(error) else error for error in plain["eigenvalue_errors"]]
+        changed = {"eigenvalue_errors": errors, "definition": str(self.definition)}
+        return plain | changed | {"mean_eigenvalue_error": self.mean_eigenvalue_error}
 
     def __str__(self) -> str:
         """Three lines."""
@@ -108,7 +101,8 @@ def score(
             raise ArgumentError(
                 f"the {label} must be a representation from lw.learn, lw.solve or lw.load, got {given!r}"
             )
-    width = 0.0 if tolerance is None else as_real(tolerance)
+    usual = EXACT_TOLERANCE if model.exact and truth.exact else DATA_TOLERANCE
+    width = usual if tolerance is None else as_real(tolerance)
     if width is None or not width >= 0:
         raise ArgumentError(f"tolerance must be a number of at least 0, got {shown(tolerance)}")
     _warn_if_worlds_differ(model, truth)
@@ -117,7 +111,6 @@ def score(
     dim = min(model.dim, truth.dim)
     learned = _values_on(model, points)[:, :dim]
     true_values = np.asarray(truth.transform_all(points), dtype=np.float64)
-    width = tolerance if tolerance is not None else EXACT_TOLERANCE if model.exact and truth.exact else DATA_TOLERANCE
     true_eigenvalues = 1.0 - truth.mu
     by_component = paper_cosines(learned, true_values, rho, group_degenerate(true_eigenvalues, EXACT_TOLERANCE))
     clusters = group_degenerate(true_eigenvalues, width)
@@ -201,8 +194,7 @@ def _support(
         support = getattr(truth.encoder, "support", None)
         if support is None:
             raise ArgumentError("this ground truth has no states of its own; give observations to compare on")
-        points, rho = support()
-        return points, rho
+        return support()
     points = np.asarray(observations)
     rho = np.ones(len(points)) if weights is None else np.asarray(weights, dtype=np.float64)
     if rho.shape != (len(points),) or (rho < 0).any() or not 0 < rho.sum() < np.inf:

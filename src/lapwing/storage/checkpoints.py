@@ -102,10 +102,9 @@ def newest_checkpoint(folder: Path, restore: Callable[[Path, Arrays, dict[str, A
         try:
             return restore(path, *read_checkpoint(path))
         except DamagedFileError as error:
-            next_one = (
-                "the one before it is used" if number < len(found) else "it was the last, so learning starts over"
-            )
-            warnings.warn(f"{error}; {next_one}", LapwingWarning, stacklevel=3)
+            last = number == len(found)
+            instead = "it was the last, so learning starts over" if last else "the one before it is used"
+            warnings.warn(f"{error}; {instead}", LapwingWarning, stacklevel=3)
             # Out of the way: among the last two it would take the place of a sound one.
             with suppress(OSError):
                 path.rename(path.with_name(f"{DAMAGED}{path.name}"))
@@ -128,7 +127,7 @@ def read_checkpoint(path: Path) -> tuple[Arrays, dict[str, Any]]:
     try:
         if match is None:
             raise DamagedFileError(f"{path} is not a checkpoint of this package")
-        content = _bytes_of(path)
+        content = read_bytes(path, MAX_BYTES)
         if _digest(content) != match[2]:
             raise DamagedFileError(f"{path} is damaged: its checksum is not the one in its name")
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")]).get("__metadata__", {})
@@ -200,13 +199,6 @@ def _plain(leaf: Any) -> Any:
 
 def _is_key(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _bytes_of(path: Path) -> bytes:
-    try:
-        return read_bytes(path, MAX_BYTES)
-    except LapwingError as error:
-        raise DamagedFileError(str(error)) from error
 
 
 def _digest(content: bytes) -> str:

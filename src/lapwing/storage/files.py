@@ -177,11 +177,6 @@ class ArrayAppender:
             self._stream = path.open("wb")
             self._write_header()
 
-    @property
-    def checksum(self) -> int:
-        """:func:`crc32` of the array as it is now."""
-        return crc32_of_header(self.dtype, (self.rows, *self.row_shape), self._crc)
-
     def append(self, rows: NDArray[Any]) -> None:
         """Add rows at the end.
 
@@ -198,14 +193,19 @@ class ArrayAppender:
         self._crc = crc32_of_bytes(block, self._crc)
         self.rows += len(block)
 
-    def close(self) -> None:
-        """Write the final number of rows into the header and close."""
+    def close(self) -> int:
+        """Write the final number of rows into the header and close.
+
+        Returns:
+            :func:`crc32` of the array.
+        """
         with self._writing():
             self._stream.seek(0)
             self._write_header()
             self._stream.flush()
             os.fsync(self._stream.fileno())
             self._stream.close()
+        return crc32_of_header(self.dtype, (self.rows, *self.row_shape), self._crc)
 
     def abandon(self) -> None:
         """Close the file as it is, for a write that failed."""
@@ -221,11 +221,6 @@ class ArrayAppender:
 
     def _write_header(self) -> None:
         # NumPy pads the header so that the first axis may grow in place (GROWTH_AXIS_MAX_DIGITS).
-        npy_format.write_array_header_1_0(
-            self._stream,
-            {
-                "descr": npy_format.dtype_to_descr(self.dtype),
-                "fortran_order": False,
-                "shape": (self.rows, *self.row_shape),
-            },
-        )
+        empty = np.empty((0, *self.row_shape), self.dtype)
+        header = npy_format.header_data_from_array_1_0(empty) | {"shape": (self.rows, *self.row_shape)}
+        npy_format.write_array_header_1_0(self._stream, header)

@@ -58,24 +58,6 @@ def locked(folder: Path) -> Iterator[None]:
         lock.release()
 
 
-def is_locked(folder: Path) -> bool:
-    """Whether a process, this one included, holds a folder.
-
-    Args:
-        folder: any folder, which need not exist.
-
-    Returns:
-        False also where it cannot be known because the folder is read-only.
-    """
-    if not (folder / LOCK).exists() or not os.access(folder, os.W_OK):
-        return False
-    try:
-        with FileLock(folder / LOCK).acquire(blocking=False):
-            return False
-    except Timeout:
-        return True
-
-
 class NewFolder:
     """A folder being written, ``content``, that takes the place of ``path`` with :meth:`put_in_place`.
 
