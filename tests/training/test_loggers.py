@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lapwing.cli import main as cli
-from lapwing.errors import CannotWriteError, MissingExtraError, UnknownNameError
+from lapwing.errors import CannotWriteError, MissingExtraError
 from lapwing.training import Progress, loggers
 
 
@@ -62,7 +62,7 @@ both = pytest.mark.parametrize("name", ["tensorboard", "wandb"])
 
 @both
 def test_every_number_of_a_report_arrives_with_its_step(recorder: Recorder, name: str, tmp_path: Path) -> None:
-    with loggers.make_logger(name, tmp_path) as logger:
+    with loggers.LOGGERS[name](tmp_path) as logger:
         logger(line(20, cosine=0.9))
         logger(line(40, cosine=0.95))
     assert ("cosine", 0.9, 20) in recorder.written
@@ -75,7 +75,7 @@ def test_every_number_of_a_report_arrives_with_its_step(recorder: Recorder, name
 
 @both
 def test_a_log_is_opened_by_the_first_report_and_closed_once(recorder: Recorder, name: str, tmp_path: Path) -> None:
-    logger = loggers.make_logger(name, tmp_path / "run")
+    logger = loggers.LOGGERS[name](tmp_path / "run")
     assert not recorder.opened
     assert not (tmp_path / "run").exists()
     logger.close()
@@ -93,7 +93,7 @@ def test_a_log_is_closed_where_learning_fails(recorder: Recorder, name: str, tmp
         report(line(20))
         raise RuntimeError
 
-    with pytest.raises(RuntimeError), loggers.make_logger(name, tmp_path) as logger:
+    with pytest.raises(RuntimeError), loggers.LOGGERS[name](tmp_path) as logger:
         fail(logger)
     assert recorder.closed == 1
 
@@ -129,7 +129,7 @@ def test_seeds_are_averaged(recorder: Recorder, tmp_path: Path) -> None:
 def test_a_missing_package_is_named_with_its_extra(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, loggers.PACKAGES[name], None)
     with pytest.raises(MissingExtraError, match=rf"pip install 'lapwing\[{name}\]'"):
-        loggers.make_logger(name, tmp_path)
+        loggers.LOGGERS[name](tmp_path)
 
 
 def test_a_folder_of_logs_is_not_taken_for_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,11 +139,6 @@ def test_a_folder_of_logs_is_not_taken_for_the_package(tmp_path: Path, monkeypat
     with pytest.raises(MissingExtraError):
         loggers.wandb(tmp_path)
     sys.modules.pop("wandb", None)
-
-
-def test_an_unknown_logger_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
-    with pytest.raises(UnknownNameError):
-        loggers.make_logger("tensorbord", tmp_path)
 
 
 def test_a_log_that_cannot_begin_is_one_clear_error(

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import tyro
 
+import lapwing as lw
 from lapwing.cli import terminal
 from lapwing.cli.arguments import Flag
 
@@ -26,10 +27,7 @@ class AuditCommand:
 
     def run(self) -> None:
         """Print the audit and its warnings."""
-        from lapwing.data import audit
-        from lapwing.data.trajectories import Trajectories
-
-        result = audit(Trajectories.load(self.data, mmap=True), self.discount)
+        result = lw.audit(lw.Trajectories.load(self.data, mmap=True), self.discount)
         if self.json:
             terminal.print_json(result.as_dict())
             return

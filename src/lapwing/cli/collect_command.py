@@ -7,6 +7,7 @@ from typing import Annotated
 
 import tyro
 
+import lapwing as lw
 from lapwing.cli import terminal
 from lapwing.cli.arguments import (
     Flag,
@@ -51,13 +52,12 @@ class CollectCommand:
 
     def run(self) -> None:
         """Collect and write."""
-        from lapwing.data import collect
         from lapwing.storage.reading import read_array
 
         source, label = collection_source(self.world)
         out = self.out or Path("runs") / f"collect-{file_name(label)}"
         with terminal.progress_bar(f"collecting from {label}") as progress:
-            data = collect(
+            data = lw.collect(
                 source,
                 self.steps,
                 episode_length=_episode_length(self.episode_length),

@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import lapwing as lw
 from lapwing.cli import terminal
 from lapwing.cli.arguments import Flag
 from lapwing.errors import LapwingError
@@ -126,14 +127,12 @@ def tiny_run() -> dict[str, float]:
     Returns:
         Seconds of solving and of learning (compiling included), and the subspace cosine.
     """
-    from lapwing import collect, learn, score, solve
-
     started = time.perf_counter()
-    truth = solve(TINY_WORLD, 3)
+    truth = lw.solve(TINY_WORLD, 3)
     solved = time.perf_counter()
-    model = learn(collect(TINY_WORLD, 20_000, seed=0), 3, steps=TINY_STEPS, seed=0)
+    model = lw.learn(lw.collect(TINY_WORLD, 20_000, seed=0), 3, steps=TINY_STEPS, seed=0)
     learned = time.perf_counter()
-    cosine = score(model, truth).subspace_cosine
+    cosine = lw.score(model, truth).subspace_cosine
     return {"solve_seconds": solved - started, "learn_seconds": learned - solved, "cosine": cosine}
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import msgspec
 import tyro
 
+import lapwing as lw
 from lapwing.cli import terminal
 from lapwing.cli.arguments import (
     GYMNASIUM_PREFIX,
@@ -27,11 +28,7 @@ from lapwing.errors import ArgumentError, CannotWriteError, DamagedFileError, La
 
 if TYPE_CHECKING:
     from lapwing.cli.results import Result
-    from lapwing.data.trajectories import Trajectories
-    from lapwing.operators.operator import Operator
-    from lapwing.representation import LaplacianRepresentation
     from lapwing.storage.run_configuration import RunConfiguration
-    from lapwing.training.learner import Learner
 
 PAGE = "report.html"
 
@@ -178,19 +175,20 @@ def _learn(arguments: LearnCommand, configuration: "RunConfiguration", *, resumi
     from lapwing.cli.results import show_results
     from lapwing.report.run_folder import refuse_foreign
     from lapwing.storage.folders import locked
-    from lapwing.training import LOGGERS, make_logger, termination_as_interrupt
 
     if not 1 <= arguments.seeds <= MAX_SEEDS:
         raise ArgumentError(f"--seeds is how many, from 1 to {MAX_SEEDS}; got {arguments.seeds}")
     out = arguments.out or Path("runs") / f"learn-{file_name(arguments.label)}"
-    refuse_foreign(out, besides=LOGGERS)
+    refuse_foreign(out, besides=lw.training.LOGGERS)
     # Before any work: an option that is wrong or a package that is missing is better known at once.
     learner = _learner(arguments, configuration.options)
     arguments = replace(arguments, dim=learner.config.dim, seed=learner.config.seed, preset=learner.preset)
     configuration = msgspec.structs.replace(configuration, arguments=_stored(arguments))
-    with termination_as_interrupt(), locked(out), _recorded(arguments, configuration, out, resuming=resuming):
+    stoppable = lw.training.termination_as_interrupt()
+    with stoppable, locked(out), _recorded(arguments, configuration, out, resuming=resuming):
         with ExitStack() as opened:
-            loggers = [opened.enter_context(make_logger(name, out)) for name in dict.fromkeys(arguments.log)]
+            chosen = [lw.training.LOGGERS[name](out) for name in dict.fromkeys(arguments.log)]
+            loggers = [opened.enter_context(logger) for logger in chosen]
             data, truth = _data_and_ground_truth(arguments, learner.config.dim, out)
             models = _models(arguments, learner, data, truth, loggers, out)
         with terminal.spinner("scoring, drawing, writing"):
@@ -201,75 +199,65 @@ def _learn(arguments: LearnCommand, configuration: "RunConfiguration", *, resumi
     return code
 
 
-def _learner(arguments: LearnCommand, options: dict[str, Any]) -> "Learner":
+def _learner(arguments: LearnCommand, options: dict[str, Any]) -> "lw.Learner":
     """default < preset < configuration file < flags that were given."""
-    from lapwing.training.config import LearnConfig
-    from lapwing.training.learner import Learner
-
-    known = {field.name for field in fields(LearnConfig)}
+    known = {"preset", *(field.name for field in fields(lw.training.LearnConfig))}
     given = {name: value for name, value in vars(arguments).items() if name in known and value is not None}
     if arguments.all_steps:
         given["stop_when_converged"] = False
-    options = {"preset": "default", **options, **given}
-    if arguments.preset is not None:
-        options["preset"] = arguments.preset
-    return Learner(**options)
+    return lw.Learner(**{"preset": "default", **options, **given})
 
 
 def _data_and_ground_truth(
     arguments: LearnCommand, dim: int, out: Path
-) -> "tuple[Trajectories | Operator, LaplacianRepresentation | None]":
+) -> "tuple[lw.training.Data, lw.LaplacianRepresentation | None]":
     """What to learn from, and the ground truth where there is one."""
-    from lapwing.data import collect
-    from lapwing.data.trajectories import MANIFEST, Trajectories
-    from lapwing.environments import world_from_description
-    from lapwing.solving import operator, solve
+    from lapwing.data.trajectories import MANIFEST
     from lapwing.storage.run_configuration import EXPERIENCE
 
-    def ground_truth(source: Any, **options: Any) -> "LaplacianRepresentation":
+    def ground_truth(source: Any, **options: Any) -> "lw.LaplacianRepresentation":
         with terminal.spinner("solving for the ground truth") as say:
-            return solve(source, dim, say=say, **options)
+            return lw.solve(source, dim, say=say, **options)
 
     if arguments.is_data:
         if arguments.exact or arguments.slip is not None or arguments.observation is not None:
             raise ArgumentError("--exact, --slip and --observation are for worlds; a data folder is taken as it is")
-        data = Trajectories.load(arguments.source)
-        world = world_from_description(data.metadata.get("world"))
+        data = lw.Trajectories.load(arguments.source)
+        world = lw.environments.world_from_description(data.metadata.get("world"))
         return data, None if world is None else ground_truth(world)
     options: dict[str, Any] = {name: getattr(arguments, name) for name in ("observation", "slip", "layouts")}
     source, label = collection_source(arguments.source)
     in_gymnasium = arguments.source.startswith(GYMNASIUM_PREFIX)
     truth = None if in_gymnasium else ground_truth(source, **options)
     if arguments.exact:
-        return operator(source, **options), truth
+        return lw.operator(source, **options), truth
     # Own worlds repeat their experience; that of other environments is kept, to resume from.
     kept = out / EXPERIENCE if in_gymnasium else None
     if kept is not None and (kept / MANIFEST).is_file():
-        return Trajectories.load(kept), truth
+        return lw.Trajectories.load(kept), truth
     with terminal.progress_bar(f"collecting from {label}") as progress:
         seed = arguments.seed or 0
-        return collect(source, arguments.data_steps, seed=seed, out=kept, progress=progress, **options), truth
+        return lw.collect(source, arguments.data_steps, seed=seed, out=kept, progress=progress, **options), truth
 
 
 def _models(
     arguments: LearnCommand,
-    learner: "Learner",
-    data: "Trajectories | Operator",
-    truth: "LaplacianRepresentation | None",
+    learner: "lw.Learner",
+    data: "lw.training.Data",
+    truth: "lw.LaplacianRepresentation | None",
     loggers: Sequence[Callable[..., None]],
     out: Path,
-) -> "list[LaplacianRepresentation]":
+) -> "list[lw.LaplacianRepresentation]":
     """Learn, with progress on the screen and in the loggers; after a divergence or collapse, what is left of it."""
     import numpy as np
 
     from lapwing.storage.run_configuration import CHECKPOINTS
-    from lapwing.training import LearningDivergedError, NetworkCollapsedError, Progress
 
     quality = "angle" if truth is None else "cosine"
     columns = ["step", "largest angle" if truth is None else "similarity", "loss", "barrier"]
     with terminal.live_table(f"learning {arguments.label}", columns) as show:
 
-        def report(line: Progress) -> None:
+        def report(line: "lw.training.Progress") -> None:
             terms = (line.metrics["loss"], line.metrics.get("barrier", np.nan))
             numbers = [line.summary.get(quality), *(float(np.mean(term)) for term in terms)]
             cells = ["-" if number is None else f"{number:.4f}" for number in numbers]
@@ -280,7 +268,7 @@ def _models(
         seeds = range(learner.config.seed, learner.config.seed + arguments.seeds)
         try:
             return learner.fit_many(data, list(seeds), truth=truth, callback=report, checkpoints=out / CHECKPOINTS)
-        except (LearningDivergedError, NetworkCollapsedError) as error:
+        except (lw.training.LearningDivergedError, lw.training.NetworkCollapsedError) as error:
             if not error.models:
                 raise
             # It names its problems, and is written like any other result.
@@ -289,24 +277,22 @@ def _models(
 
 def _written(
     arguments: LearnCommand,
-    models: "Sequence[LaplacianRepresentation]",
+    models: "Sequence[lw.LaplacianRepresentation]",
     out: Path,
-    data: "Trajectories | Operator",
-    truth: "LaplacianRepresentation | None",
+    data: "lw.training.Data",
+    truth: "lw.LaplacianRepresentation | None",
     typed: list[str],
 ) -> "list[Result]":
     """Write every run and the page that shows them; what they share is computed once."""
     from lapwing.cli.results import Result
-    from lapwing.data.trajectories import Trajectories
-    from lapwing.evaluation import score
     from lapwing.report.run_folder import audit_record, tabular_baseline, write_run
 
     baseline = tabular_baseline(data, models[0].dim)
-    audit = audit_record(data) if isinstance(data, Trajectories) else None
-    shared = {} if truth is None or baseline is None else {"baseline": score(baseline, truth)}
+    audit = audit_record(data) if isinstance(data, lw.Trajectories) else None
+    shared = {} if truth is None or baseline is None else {"baseline": lw.score(baseline, truth)}
     results = []
     for model, folder in zip(models, arguments.folders(out), strict=True):
-        scores = {} if truth is None else {"learned": score(model, truth), **shared}
+        scores = {} if truth is None else {"learned": lw.score(model, truth), **shared}
         files = write_run(
             model, folder, data=data, audit=audit, truth=truth, baseline=baseline, scores=scores, command=typed
         )
@@ -325,18 +311,16 @@ def _written(
 
 def _stored(arguments: LearnCommand) -> dict[str, Any]:
     """Arguments as JSON types, with paths that hold wherever the run is resumed from."""
-    from lapwing.environments import LAYOUTS_VARIABLE
-
     # A folder of a world's name, such as the run itself, does not make the world a path.
     path = Path(arguments.source)
     is_path = arguments.is_data or (path.suffix == ".txt" and path.is_file())
-    named = arguments.layouts or os.environ.get(LAYOUTS_VARIABLE)
+    named = arguments.layouts or os.environ.get(lw.environments.LAYOUTS_VARIABLE)
     lasting = {
         "source": str(path.resolve()) if is_path else arguments.source,
         "layouts": None if named is None else str(Path(named).resolve()),
     }
     # Where the run is, and what concerns one call only, is not part of it.
-    left_out = dict.fromkeys(("out", "resume", "config", "overwrite", "json"))
+    left_out = ("out", "resume", "config", "overwrite", "json")
     plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(arguments).items()}
     return {name: value for name, value in (plain | lasting).items() if name not in left_out}
 
@@ -392,10 +376,9 @@ def _resumed(given: LearnCommand, folder: Path) -> "tuple[LearnCommand, RunConfi
 def _show_finished(arguments: LearnCommand, out: Path) -> int:
     """Print a run that has ended, as it was written; its scores are in its files."""
     from lapwing.cli.results import Result, show_results
-    from lapwing.representation import load
 
     folders = arguments.folders(out)
-    results = [Result(load(folder), folder, {}, sorted(folder.glob("[!.]*.*"))) for folder in folders]
+    results = [Result(lw.load(folder), folder, {}, sorted(folder.glob("[!.]*.*"))) for folder in folders]
     code = show_results(results, arguments.label, out, out / PAGE, as_json=arguments.json, new=False)
     terminal.note(f"the run in {out} had ended; nothing was left to do")
     return code
@@ -408,7 +391,6 @@ def _recorded(
     """Keep ``run.json`` while a run is carried out; nothing is left where it came to nothing."""
     from lapwing.report.run_folder import clear_run, sweep
     from lapwing.storage import run_configuration as storage
-    from lapwing.training.interrupts import LearningInterruptedError
 
     sweep(out)
     earlier = _earlier_runs(out)
@@ -424,7 +406,7 @@ def _recorded(
             storage.remove_configuration(out)
         elif isinstance(error, (KeyboardInterrupt, CannotWriteError)):
             reached = "stopped" if isinstance(error, KeyboardInterrupt) else str(error)
-            if isinstance(error, LearningInterruptedError):
+            if isinstance(error, lw.training.LearningInterruptedError):
                 reached = f"stopped after {error.step:,} of {error.steps:,} steps"
             error.args = (f"{reached}; resume with: lapwing learn --resume {shlex.quote(str(out))}",)
         raise

@@ -155,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         terminal.fail(f"there is not enough memory for this ({error}); ask for less: fewer steps, a smaller world")
         return 1
     except KeyboardInterrupt as stop:
-        terminal.fail(str(stop) or "interrupted; nothing was left half-written, and the same command continues a study")
+        terminal.fail(str(stop) or INTERRUPTED)
         return 128 + getattr(stop, "signal", signal.SIGINT)
 
 

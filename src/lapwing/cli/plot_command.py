@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import tyro
 
+import lapwing as lw
 from lapwing.cli import terminal
 from lapwing.cli.arguments import Flag, Runs, option, run_folders
 from lapwing.errors import ArgumentError
@@ -37,16 +38,13 @@ class PlotCommand:
         runs = run_folders(self.runs)
         components = None if self.components is None else component_numbers(self.components)
         out = self.out or (self.runs[0] if len(self.runs) == 1 else Path()) / f"{self.what}.pdf"
-        from lapwing.plots import representation_figure, save_figure
-        from lapwing.representation import load
-
         names = [run.resolve().name for run in runs]
         if len(set(names)) < len(names):
             names = [str(run) for run in runs]
         with terminal.spinner("drawing"):
-            models = {name: load(run) for name, run in zip(names, runs, strict=True)}
-            figure = representation_figure(models, self.what, components, width=self.width)
-            save_figure(figure, out, dpi=300)
+            models = {name: lw.load(run) for name, run in zip(names, runs, strict=True)}
+            figure = lw.plots.representation_figure(models, self.what, components, width=self.width)
+            lw.plots.save_figure(figure, out, dpi=300)
         width, height = (round(float(inches), 2) for inches in figure.get_size_inches())
         if self.json:
             terminal.print_json({"figure": str(out), "what": self.what, "width": width, "height": height})

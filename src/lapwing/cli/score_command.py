@@ -2,16 +2,14 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import tyro
 
+import lapwing as lw
 from lapwing.cli import terminal
 from lapwing.cli.arguments import Flag, LayoutsFolder, option
 from lapwing.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from lapwing.representation import LaplacianRepresentation
 
 
 @dataclass(frozen=True)
@@ -39,17 +37,14 @@ class ScoreCommand:
     def run(self) -> None:
         """Print the scores."""
         from lapwing.cli.results import LABELS, score_cells, show_problems
-        from lapwing.data.trajectories import Trajectories
-        from lapwing.evaluation import counting_score, score
-        from lapwing.representation import load
 
-        model = load(self.model)
+        model = lw.load(self.model)
         show_problems(model)
         truth = self._ground_truth(model)
-        scores = {"model": score(model, truth, definition=self.definition, tolerance=self.tolerance)}
+        options: dict[str, Any] = {"definition": self.definition, "tolerance": self.tolerance}
+        scores = {"model": lw.score(model, truth, **options)}
         if self.data is not None:
-            data = Trajectories.load(self.data)
-            scores["baseline"] = counting_score(data, truth, definition=self.definition, tolerance=self.tolerance)
+            scores["baseline"] = lw.counting_score(lw.Trajectories.load(self.data), truth, **options)
         if self.json:
             terminal.print_json({name: found.as_dict() for name, found in scores.items()})
             return
@@ -58,18 +53,15 @@ class ScoreCommand:
         title = f"Score of {self.model} (clusters within {scores['model'].tolerance:g})"
         terminal.print_table(title, columns, rows)
 
-    def _ground_truth(self, model: "LaplacianRepresentation") -> "LaplacianRepresentation":
-        from lapwing.environments import world_from_description
-        from lapwing.representation import load
-        from lapwing.solving import solve
+    def _ground_truth(self, model: "lw.LaplacianRepresentation") -> "lw.LaplacianRepresentation":
         from lapwing.storage.models import MANIFEST
 
         if self.truth is not None and (Path(self.truth) / MANIFEST).is_file():
-            return load(self.truth)
-        world = world_from_description(model.metadata.get("world"))
+            return lw.load(self.truth)
+        world = lw.environments.world_from_description(model.metadata.get("world"))
         if self.truth is not None:
             observation = getattr(world, "observation", None)
-            return solve(self.truth, model.dim, observation=observation, layouts=self.layouts)
+            return lw.solve(self.truth, model.dim, observation=observation, layouts=self.layouts)
         if world is None:
             raise ArgumentError("the model has no record of its world; name one with --truth")
-        return solve(world, model.dim)
+        return lw.solve(world, model.dim)

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+import lapwing as lw
 from lapwing.cli import terminal
 from lapwing.cli.arguments import Flag, LayoutsFolder, Observation, PolicyFile, Slip, file_name, option, typed_command
 
@@ -41,24 +42,20 @@ class SolveCommand:
     def run(self) -> int:
         """Solve and write the run."""
         from lapwing.cli.results import exit_code, print_spectrum, run_facts, show_problems
-        from lapwing.data.trajectories import Trajectories
-        from lapwing.definitions import parse_definition
         from lapwing.report.run_folder import refuse_foreign, write_run
-        from lapwing.solving import solve
         from lapwing.storage.folders import locked
         from lapwing.storage.reading import read_array
         from lapwing.storage.run_configuration import refuse_unfinished, remove_configuration
 
-        definition = parse_definition(self.definition)
         source, label = self._source()
         out = self.out or Path("runs") / f"solve-{file_name(label)}"
         refuse_foreign(out)
         with locked(out), terminal.spinner(f"solving {label}") as say:
             refuse_unfinished(out)
-            model = solve(
+            model = lw.solve(
                 source,
                 self.dim,
-                definition=definition,
+                definition=self.definition,
                 observation=self.observation,
                 slip=self.slip,
                 policy=None if self.policy is None else read_array(self.policy),
@@ -66,7 +63,7 @@ class SolveCommand:
                 layouts=self.layouts,
                 say=say,
             )
-            data = source if isinstance(source, Trajectories) else None
+            data = source if isinstance(source, lw.Trajectories) else None
             written = write_run(model, out, data=data, command=typed_command())
             remove_configuration(out)
         if self.json:
@@ -80,12 +77,12 @@ class SolveCommand:
 
     def _source(self) -> tuple[Any, str]:
         """What to solve, and a label for it."""
-        from lapwing.data.trajectories import MANIFEST, Trajectories
+        from lapwing.data.trajectories import MANIFEST
         from lapwing.storage.reading import read_array
 
         path = Path(self.source)
         if (path / MANIFEST).is_file():
-            return Trajectories.load(path), path.resolve().name
+            return lw.Trajectories.load(path), path.resolve().name
         if path.suffix == ".npy":
             return read_array(path), path.stem
         return self.source, self.source

@@ -2,13 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import lapwing as lw
 from lapwing.cli import terminal
 from lapwing.cli.arguments import Flag, LayoutsFolder, option
-
-if TYPE_CHECKING:
-    from lapwing.environments import World
 
 RULES = "Any size by rule: room:20x30, rooms:4x4x5:SEED, maze:10x15:SEED. Your own: a .txt file, or --layouts DIR."
 
@@ -31,15 +29,11 @@ class WorldsCommand:
 
     def run(self) -> None:
         """Print the list."""
-        from lapwing.environments import layout_files, make_world, world_names
-
-        files = layout_files(self.layouts)
-        worlds = [make_world(name, layouts=self.layouts) for name in world_names(self.layouts)]
+        files = lw.environments.layout_files(self.layouts)
+        worlds = [lw.make_world(name, layouts=self.layouts) for name in lw.world_names(self.layouts)]
         rows = [_row(world, "layouts folder" if world.name in files else "shipped") for world in worlds]
         if self.out is not None:
-            from lapwing.plots import save_figure, worlds_figure
-
-            save_figure(worlds_figure(worlds), self.out)
+            lw.plots.save_figure(lw.plots.worlds_figure(worlds), self.out)
         if self.json:
             keys = ("name", "source", "canvas", "states", "parts", "description")
             terminal.print_json([dict(zip(keys, row, strict=True)) for row in rows])
@@ -52,19 +46,13 @@ class WorldsCommand:
         print(RULES if self.out is None else f"pictures: {self.out}")
 
 
-def _row(world: "World", source: str) -> list[str]:
+def _row(world: "lw.environments.World", source: str) -> list[str]:
     facts = world.summary()
-    return [
-        world.name,
-        source,
-        facts["size"],
-        terminal.cell(facts["states"]),
-        str(facts["parts"]),
-        facts["description"],
-    ]
+    states, parts = terminal.cell(facts["states"]), str(facts["parts"])
+    return [world.name, source, facts["size"], states, parts, facts["description"]]
 
 
-def small_picture(world: "World", width: int = 64) -> str:
+def small_picture(world: "lw.environments.World", width: int = 64) -> str:
     """The walls of a world in half-block characters, two rows of cells per line.
 
     Args:

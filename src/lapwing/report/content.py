@@ -15,7 +15,6 @@ from lapwing.diagnostics.certificate import (
     DEGENERATE,
     LARGEST_ANGLE,
     LARGEST_GRAM_ERROR,
-    NOT_CONVERGED,
     TOO_FEW_DATA,
     TRUSTED,
     Certificate,
@@ -59,9 +58,6 @@ SIGNIFICANT = 7
 MAX_EPISODES = 10_000_000
 MAX_LENGTH = 10_000_000
 
-# A sign beside the colour, so that a verdict is told by shape as well.
-SIGNS = {TRUSTED: "✓", DEGENERATE: "≡", TOO_FEW_DATA: "?", NOT_CONVERGED: "✗"}
-
 
 @dataclass(frozen=True)
 class Tile:
@@ -103,16 +99,6 @@ class Component:
     dual: float | None
     similarity: float | None
     residual: float | None
-
-    @property
-    def sign(self) -> str:
-        """The verdict as one character."""
-        return SIGNS.get(self.verdict, "·")
-
-    @property
-    def slug(self) -> str:
-        """The verdict as the name of a style."""
-        return self.verdict.replace(" ", "-")
 
 
 @dataclass(frozen=True, eq=False)
@@ -463,13 +449,9 @@ def _arrays(run: StoredRun, field: DrawnField | None, exact: GroundTruth | None,
         "ratio": abs((right - left) / (top - bottom)) if min(rows, columns) > 1 else 0.5,
         "reach": field.world.field_reach(CELLS),
     }
-    shape = run.data.visits_shape
-    if (
-        run.data.visits
-        and run.data.visits_of in ("states", "cells")
-        and (shape or len(run.data.visits) == len(field.points))
-    ):
-        arrays |= {"visits": run.data.visits, "visits_shape": shape}
+    visits, shape = run.data.visits, run.data.visits_shape
+    if visits and run.data.visits_of in ("states", "cells") and (shape or len(visits) == len(field.points)):
+        arrays |= {"visits": visits, "visits_shape": shape}
     return arrays
 
 
@@ -505,15 +487,13 @@ def _captions(run: StoredRun, field: DrawnField | None, exact: GroundTruth | Non
     if field is None:
         return {}
     sources = {run.method: field.values} | ({} if exact is None else {"exact": exact.values})
-    return {
-        name: [
-            f"{name} eigenvector {i + 1} on {run.name}: lowest {np.nanmin(part[:, i]):.2f} at "
-            f"{field.place(int(np.nanargmin(part[:, i])))}, highest {np.nanmax(part[:, i]):.2f} at "
-            f"{field.place(int(np.nanargmax(part[:, i])))}"
-            for i in range(drawn)
-        ]
-        for name, part in sources.items()
-    }
+    captions: dict[str, list[str]] = {name: [] for name in sources}
+    for name, part in sources.items():
+        for number, column in enumerate(part.T[:drawn], start=1):
+            ends = {"lowest": int(np.nanargmin(column)), "highest": int(np.nanargmax(column))}
+            where = ", ".join(f"{end} {column[point]:.2f} at {field.place(point)}" for end, point in ends.items())
+            captions[name].append(f"{name} eigenvector {number} on {run.name}: {where}")
+    return captions
 
 
 def _facts(run: StoredRun) -> list[tuple[str, str]]:
@@ -523,11 +503,8 @@ def _facts(run: StoredRun) -> list[tuple[str, str]]:
     chosen = {"date": run.provenance.date} | {name: metadata.get(name) for name in names}
     chosen["seconds"] = f"{metadata['seconds']:.1f}" if is_number(metadata.get("seconds")) else None
     chosen["policy"] = metadata.get("policy") if isinstance(metadata.get("policy"), str) else None
-    return [
-        (name, f"{value:,}" if type(value) is int else str(value))
-        for name, value in chosen.items()
-        if value is not None
-    ]
+    known = {name: value for name, value in chosen.items() if value is not None}
+    return [(name, f"{value:,}" if type(value) is int else str(value)) for name, value in known.items()]
 
 
 def _pairs(record: Any) -> list[tuple[str, str]]:

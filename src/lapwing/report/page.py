@@ -69,8 +69,8 @@ def render(contents: Sequence[RunContent]) -> str:
         figures=figures,
         data=as_script({"runs": [content.arrays for content in contents], "figures": figures}),
         plotly=Markup(get_plotlyjs()),
-        styles=Markup(_resource("page.css")),
-        scripts=[Markup(_resource(name)) for name in ("drawing.js", "explore.js", "page.js")],
+        styles=_resource("page.css"),
+        scripts=[_resource(name) for name in ("drawing.js", "explore.js", "page.js")],
         version=__version__,
     )
 
@@ -97,17 +97,14 @@ def environment() -> Environment:
     Returns:
         A Jinja environment in which an undefined name is an error.
     """
-    loader = PackageLoader("lapwing.report")
-    templates = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    templates.filters["number"] = _number
-    templates.filters["exactly"] = _exactly
+    options: dict[str, Any] = {"autoescape": True, "undefined": StrictUndefined, "trim_blocks": True}
+    templates = Environment(loader=PackageLoader("lapwing.report"), lstrip_blocks=True, **options)
+    templates.filters |= {"number": _number, "exactly": _exactly}
     return templates
 
 
-def _resource(name: str) -> str:
-    return files("lapwing.report").joinpath("templates", name).read_text(encoding="utf-8")
+def _resource(name: str) -> Markup:
+    return Markup(files("lapwing.report").joinpath("templates", name).read_text(encoding="utf-8"))
 
 
 def _number(value: float | None, digits: int = 4, places: int | None = None) -> str:

@@ -4,7 +4,7 @@ from lapwing.training.batches import Batch, ExactTable, Pairs, PairSampler, exac
 from lapwing.training.config import PRESETS, LearnConfig, make_config, parse_choice
 from lapwing.training.interrupts import LearningInterruptedError, StoppedError, termination_as_interrupt
 from lapwing.training.learner import Learner, learn
-from lapwing.training.loggers import LOGGERS, Logger, make_logger, tensorboard, wandb
+from lapwing.training.loggers import LOGGERS, Logger, tensorboard, wandb
 from lapwing.training.loop import LearningDivergedError, Progress
 from lapwing.training.read_out import NetworkCollapsedError
 from lapwing.training.state import StepInfo, TrainState, init, run_steps, step
@@ -32,7 +32,6 @@ __all__ = [
     "init",
     "learn",
     "make_config",
-    "make_logger",
     "pair_sampler",
     "parse_choice",
     "run_steps",

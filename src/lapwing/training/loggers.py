@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from lapwing.errors import CannotWriteError, MissingExtraError, UnknownNameError, did_you_mean
+from lapwing.errors import CannotWriteError, MissingExtraError
 from lapwing.training.loop import Progress
 
 # The package that each logger needs, which the extra of the logger's name installs.
@@ -39,7 +39,10 @@ class Logger:
             progress: of learning; seeds are averaged.
         """
         if self._writer is None:
-            self._writer = self._started()
+            try:
+                self._writer = self._start()
+            except Exception as error:  # each package has errors of its own
+                raise CannotWriteError(f"cannot begin a log: {error}") from error
         row = progress.row()
         row.pop("step")
         # Panels are sorted by name and gathered by what stands before the stroke.
@@ -47,12 +50,6 @@ class Logger:
             re.sub(r"^eigenvalue_(\d+)$", lambda x: f"eigenvalues/{int(x[1]):02d}", name): row[name] for name in row
         }
         self._writer.write(progress.step, named)
-
-    def _started(self) -> Writer:
-        try:
-            return self._start()
-        except Exception as error:  # each package has errors of its own
-            raise CannotWriteError(f"cannot begin a log: {error}") from error
 
     def close(self) -> None:
         """Write what is left and close; a second time does nothing."""
@@ -130,27 +127,12 @@ def wandb(folder: str | Path, *, project: str = "lapwing", config: dict[str, Any
     return Logger(start)
 
 
-# By the name that `lapwing learn --log` takes.
+# By the name that `lapwing learn --log` takes; each writes into its own folder below that of the run.
 LOGGERS: dict[str, Callable[[Path], Logger]] = {
     "tensorboard": lambda folder: tensorboard(folder / "tensorboard"),
     # It makes a folder of its own name in the one that it is given.
-    "wandb": lambda folder: wandb(folder),
+    "wandb": wandb,
 }
-
-
-def make_logger(name: str, folder: Path) -> Logger:
-    """The logger of that name, with its files in its own folder below ``folder``.
-
-    Args:
-        name: one of :data:`LOGGERS`.
-        folder: of the run.
-
-    Returns:
-        The logger.
-    """
-    if name not in LOGGERS:
-        raise UnknownNameError(f"no logger {name!r}; {did_you_mean(name, LOGGERS)}")
-    return LOGGERS[name](folder)
 
 
 def _package(logger: str) -> Any:
