@@ -163,17 +163,10 @@ class LaplacianRepresentation:
     def _certificate(self) -> Certificate:
         assert self.residuals is not None
         assert self.orthonormality_error is not None
-        return certify(
-            1.0 - self.mu,
-            self.residuals,
-            self.orthonormality_error,
-            self.tolerance,
-            None if self.next_mu is None else 1.0 - self.next_mu,
-            self.operator_values,
-            self.angles,
-            self.data_angles,
-            self.dual_gaps,
-        ).first(self.dim)
+        following = None if self.next_mu is None else 1.0 - self.next_mu
+        measured = (self.operator_values, self.angles, self.data_angles, self.dual_gaps)
+        found = certify(1.0 - self.mu, self.residuals, self.orthonormality_error, self.tolerance, following, *measured)
+        return found.first(self.dim)
 
     def problems(self) -> list[Problem]:
         """Reasons not to trust it, found without a ground truth; computed once.

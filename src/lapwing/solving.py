@@ -19,12 +19,7 @@ from lapwing.environments import ClosedForm, Layout, World, make_world
 from lapwing.errors import ArgumentError, LapwingWarning
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, canonical_signs, group_degenerate
 from lapwing.operators.eigensolver import Eigenpairs, Say, smallest_eigenpairs
-from lapwing.operators.operator import (
-    Operator,
-    operator_from_matrix,
-    operator_from_trajectories,
-    operator_from_world,
-)
+from lapwing.operators.operator import Operator, operator_from_matrix, operator_from_trajectories, operator_from_world
 from lapwing.representation import LaplacianRepresentation
 from lapwing.storage.schemas import world_name
 
@@ -57,19 +52,12 @@ def operator(
         >>> operator("GridMaze-7").num_states
         11
     """
-    if isinstance(source, Operator):
+    if isinstance(source, (Operator, Trajectories)):
         _refuse_options(source, observation=observation, slip=slip, policy=policy, rho=rho)
-        return source
-    if isinstance(source, Trajectories):
-        _refuse_options(source, observation=observation, slip=slip, policy=policy, rho=rho)
-        return operator_from_trajectories(source)
-    if isinstance(source, (str, Layout)):
-        source = make_world(source, layouts=layouts)
+        return source if isinstance(source, Operator) else operator_from_trajectories(source)
+    source = _with_world(source, layouts, observation=observation, slip=slip, policy=policy)
     if isinstance(source, World):
-        given: dict[str, Any] = {"observation": observation, "slip": slip, "policy": policy}
-        changes = {name: value for name, value in given.items() if value is not None}
-        return operator_from_world(source.with_options(**changes), rho)
-    _refuse_options(source, observation=observation, slip=slip, policy=policy)
+        return operator_from_world(source, rho)
     if issparse(source) or isinstance(source, (np.ndarray, list, tuple)):
         return operator_from_matrix(source, rho)
     raise ArgumentError(
@@ -112,17 +100,13 @@ def solve(
     """
     chosen = one_step() if definition is None else as_definition(definition)
     dim = _checked_dim(dim)
-    if isinstance(source, (str, Layout)):
-        source = make_world(source, layouts=layouts)
+    source = _with_world(source, layouts, observation=observation, slip=slip, policy=policy)
     if isinstance(source, World):
-        given: dict[str, Any] = {"observation": observation, "slip": slip, "policy": policy}
-        source = source.with_options(**{name: value for name, value in given.items() if value is not None})
-        observation = slip = policy = None
         found = source.closed_form(2 * dim + EXTRA_PAIRS)
         if found is not None:
             _refuse_options(source, rho=rho)
             return _from_closed_form(source, found, dim, chosen)
-    built = operator(source, observation=observation, slip=slip, policy=policy, rho=rho)
+    built = operator(source, rho=rho)
     if isinstance(source, Trajectories) and built.num_states < 2:
         raise ProblemError(one_state())
     _warn_if_disconnected(built)
@@ -208,6 +192,15 @@ def _checked_dim(dim: Any) -> int:
     if whole is None or whole < 1:
         raise ArgumentError(f"dim must be a whole number of at least 1, got {shown(dim)}")
     return whole
+
+
+def _with_world(source: Any, layouts: str | Path | None, **options: Any) -> Any:
+    """The world that a name or a layout stands for, with its options; anything else as it is, and without options."""
+    source = make_world(source, layouts=layouts) if isinstance(source, (str, Layout)) else source
+    if isinstance(source, World):
+        return source.with_options(**{name: value for name, value in options.items() if value is not None})
+    _refuse_options(source, **options)
+    return source
 
 
 def _refuse_options(source: Any, **options: Any) -> None:

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
@@ -56,19 +56,11 @@ class CollectCommand:
 
         source, label = collection_source(self.world)
         out = self.out or Path("runs") / f"collect-{file_name(label)}"
+        options: dict[str, Any] = {name: getattr(self, name) for name in ("observation", "slip", "layouts", "seed")}
+        options["episode_length"] = _episode_length(self.episode_length)
+        options["policy"] = None if self.policy is None else read_array(self.policy)
         with terminal.progress_bar(f"collecting from {label}") as progress:
-            data = lw.collect(
-                source,
-                self.steps,
-                episode_length=_episode_length(self.episode_length),
-                policy=None if self.policy is None else read_array(self.policy),
-                observation=self.observation,
-                slip=self.slip,
-                layouts=self.layouts,
-                seed=self.seed,
-                out=out,
-                progress=progress,
-            )
+            data = lw.collect(source, self.steps, out=out, progress=progress, **options)
         facts = {
             "transitions": data.num_transitions,
             "episodes": data.num_episodes,

@@ -185,10 +185,8 @@ def seeds_summary(results: Sequence[Result]) -> tuple[list[str], list[list[str]]
         seed, steps = _number(model, "seed", ""), _number(model, "steps", ",")
         rows.append([seed, *cells, expected, steps, _verdicts(model)])
     if scored:
-        learned = [result.scores["learned"] for result in results]
-        means = [
-            f"{np.mean([getattr(one, name) for one in learned]):{form}}" for name, (_, form) in SCORE_FIELDS.items()
-        ]
+        columns_of = {name: [getattr(result.scores["learned"], name) for result in results] for name in SCORE_FIELDS}
+        means = [f"{np.mean(columns_of[name]):{form}}" for name, (_, form) in SCORE_FIELDS.items()]
         rows.append(["mean", *means, "-", "-", "-"])
     if "baseline" in results[0].scores:
         rows.append([LABELS["baseline"], *score_cells(results[0].scores["baseline"]), "-", "-", "-"])

@@ -52,17 +52,10 @@ class SolveCommand:
         refuse_foreign(out)
         with locked(out), terminal.spinner(f"solving {label}") as say:
             refuse_unfinished(out)
-            model = lw.solve(
-                source,
-                self.dim,
-                definition=self.definition,
-                observation=self.observation,
-                slip=self.slip,
-                policy=None if self.policy is None else read_array(self.policy),
-                rho=self.rho,
-                layouts=self.layouts,
-                say=say,
-            )
+            names = ("definition", "observation", "slip", "rho", "layouts")
+            options: dict[str, Any] = {name: getattr(self, name) for name in names}
+            policy = None if self.policy is None else read_array(self.policy)
+            model = lw.solve(source, self.dim, policy=policy, say=say, **options)
             data = source if isinstance(source, lw.Trajectories) else None
             written = write_run(model, out, data=data, command=typed_command())
             remove_configuration(out)

@@ -96,16 +96,8 @@ def collect(
         raise ArgumentError("keys are for Gymnasium environments whose observations are dictionaries")
     given = {"observation": observation, "slip": slip, "policy": None if callable(policy) else policy}
     world = _as_world(source, layouts).with_options(**{key: value for key, value in given.items() if value is not None})
-    return _collect_world(
-        world,
-        steps,
-        length or DEFAULT_EPISODE_LENGTH,
-        policy if callable(policy) else None,
-        record,
-        seed,
-        out,
-        progress,
-    )
+    length, chosen = length or DEFAULT_EPISODE_LENGTH, policy if callable(policy) else None
+    return _collect_world(world, steps, length, chosen, record, seed, out, progress)
 
 
 def draw_lengths(steps: int, episode_length: EpisodeLength, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -224,7 +216,5 @@ def _as_world(source: Any, layouts: str | Path | None) -> World:
         return make_world(source, layouts=layouts)
     if isinstance(source, World):
         return source
-    raise ArgumentError(
-        f"cannot collect from {type(source).__name__}; "
-        "give a world's name, a layout, a world or a Gymnasium environment"
-    )
+    known = "a world's name, a layout, a world or a Gymnasium environment"
+    raise ArgumentError(f"cannot collect from {type(source).__name__}; give {known}")

@@ -223,10 +223,8 @@ class BoxWorld(World):
             (count, dimension) mode numbers and (count,) eigenvalues, largest first.
         """
         whole = as_whole(count)
-        if whole is None or whole < 1:
-            raise LapwingError(f"the number of modes must be at least 1, got {shown(count)}")
-        if whole > MAX_MODES:
-            raise LapwingError(f"the number of modes must be at most {MAX_MODES:,}, got {shown(count)}")
+        if whole is None or not 1 <= whole <= MAX_MODES:
+            raise LapwingError(f"the number of modes must be at least 1 and at most {MAX_MODES:,}, got {shown(count)}")
         count = whole
         if count > 1 and all(_is_whole(self.max_step / side) for side in self.sides):
             raise LapwingError(

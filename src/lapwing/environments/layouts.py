@@ -1,6 +1,7 @@
 """Layouts: which cells of a rectangle are free. Read from text, or made by rule: rooms, corridors, mazes."""
 
 import itertools
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -74,12 +75,11 @@ class Layout:
         rows = text.removeprefix("\ufeff").replace("\r\n", "\n").rstrip("\n").split("\n")
         width = len(rows[0])
         for row, line in enumerate(rows):
-            for column, character in enumerate(line):
-                if character not in WALL_CHARACTERS + FREE_CHARACTERS:
-                    raise LapwingError(
-                        f"layout {name!r}, row {row}, column {column}: unknown character {character!r}; "
-                        "use X or # for wall, a space or a dot for free"
-                    )
+            if unknown := re.search(f"[^{WALL_CHARACTERS}{FREE_CHARACTERS}]", line):
+                raise LapwingError(
+                    f"layout {name!r}, row {row}, column {unknown.start()}: unknown character {unknown[0]!r}; "
+                    "use X or # for wall, a space or a dot for free"
+                )
             if len(line) != width:
                 raise LapwingError(
                     f"layout {name!r} is ragged: row {row} ends at column {len(line)}, row 0 at column {width}; "
@@ -178,12 +178,7 @@ def room(rows: int, columns: int, name: str | None = None) -> Layout:
 
 
 def rooms(
-    room_rows: int,
-    room_columns: int,
-    size: int = 4,
-    seed: int = 0,
-    extra_doors: int = 0,
-    name: str | None = None,
+    room_rows: int, room_columns: int, size: int = 4, seed: int = 0, extra_doors: int = 0, name: str | None = None
 ) -> Layout:
     """A block of square rooms joined at random by a spanning tree of doors, plus ``extra_doors``.
 

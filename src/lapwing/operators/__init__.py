@@ -10,7 +10,7 @@ from lapwing.operators.operator import (
     operator_from_world,
     stationary_distribution,
 )
-from lapwing.operators.ritz import Ritz, rayleigh_ritz
+from lapwing.operators.ritz import Ritz
 
 __all__ = [
     "Eigenpairs",
@@ -22,7 +22,6 @@ __all__ = [
     "operator_from_matrix",
     "operator_from_trajectories",
     "operator_from_world",
-    "rayleigh_ritz",
     "smallest_eigenpairs",
     "stationary_distribution",
 ]

@@ -28,14 +28,12 @@ def group_degenerate(eigenvalues: "ArrayLike", tolerance: float) -> list[range]:
     values = np.asarray(eigenvalues, dtype=np.float64)
     clusters: list[range] = []
     start = 0
-    for position in range(1, len(values) + 1):
-        if position < len(values):
-            width = abs(values[position] - values[start])
-            if width <= tolerance * abs(values[position]) + ABSOLUTE_TOLERANCE:
-                continue
-        clusters.append(range(start, position))
-        start = position
-    return clusters
+    for position, value in enumerate(values):
+        # Written so that a NaN begins a cluster of its own.
+        if position and not abs(value - values[start]) <= tolerance * abs(value) + ABSOLUTE_TOLERANCE:
+            clusters.append(range(start, position))
+            start = position
+    return [*clusters, range(start, len(values))] if len(values) else []
 
 
 def canonical_signs(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -52,9 +50,13 @@ def canonical_signs(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
         array([[ 2.,  1.],
                [-1., -1.]])
     """
+    return vectors * column_signs(vectors)
+
+
+def column_signs(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(d,) the sign of each column's entry of largest magnitude, 1 or -1; the first of equals decides."""
     magnitude = np.abs(vectors)
     # Entries equal up to rounding are equal: symmetric worlds have many.
     largest = magnitude >= magnitude.max(axis=0) * (1.0 - 1e-6)
-    first = np.argmax(largest, axis=0)
-    signs = np.sign(vectors[first, np.arange(vectors.shape[1])])
-    return vectors * np.where(signs == 0, 1.0, signs)
+    first = vectors[np.argmax(largest, axis=0), np.arange(vectors.shape[1])]
+    return np.where(first < 0, -1.0, 1.0)

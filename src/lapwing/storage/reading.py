@@ -11,7 +11,7 @@ import stat
 import zlib
 from collections.abc import Collection
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -180,8 +180,10 @@ def read_array(
             "memory-map it (mmap=True), or take fewer rows"
         )
     try:
-        with path.open("rb") as stream:
-            array = _mapped(path, stream, size) if mmap else _whole(stream, size)
+        dtype = _checked_type(path, size)
+        if mmap and not dtype.isnative:
+            raise DamagedFileError("its numbers are in another machine's byte order; read it without memory mapping")
+        array: NDArray[Any] = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
     except Exception as error:  # a damaged header fails inside NumPy in too many ways to list
         raise DamagedFileError(f"cannot read {path}: {_short(error)}; {FOREIGN}") from error
     if mmap:
@@ -262,35 +264,22 @@ def check_numbers(dtype: np.dtype[Any]) -> None:
         raise DataError(f"it holds {_short(dtype)}, not plain numbers")
 
 
-def _whole(stream: IO[bytes], size: int) -> NDArray[Any]:
-    _checked_header(stream, size)
-    stream.seek(0)
-    array: NDArray[Any] = npy_format.read_array(stream, allow_pickle=False)
-    return array
-
-
-def _mapped(path: Path, stream: IO[bytes], size: int) -> NDArray[Any]:
-    shape, fortran_order, dtype = _checked_header(stream, size)
-    if not dtype.isnative:
-        raise DamagedFileError("its numbers are in another machine's byte order; read it without memory mapping")
-    order = "F" if fortran_order else "C"
-    return np.memmap(path, dtype=dtype, mode="r", shape=shape, order=order, offset=stream.tell())  # type: ignore[call-overload]
-
-
-def _checked_header(stream: IO[bytes], size: int) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type from the header of an ``.npy`` file, if they agree with the bytes that follow."""
-    version = npy_format.read_magic(stream)
-    if version not in ((1, 0), (2, 0)):
-        raise DamagedFileError(f"it is an array file of version {version}, which does not hold plain numbers")
-    read_header = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
-    shape, fortran_order, dtype = read_header(stream)
+def _checked_type(path: Path, size: int) -> np.dtype[Any]:
+    """The type of an ``.npy`` file's numbers, if its header agrees with the bytes that follow."""
+    with path.open("rb") as stream:
+        version = npy_format.read_magic(stream)
+        if version not in ((1, 0), (2, 0)):
+            raise DamagedFileError(f"it is an array file of version {version}, which does not hold plain numbers")
+        read_header = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+        shape, _, dtype = read_header(stream)
+        found = size - stream.tell()
     check_numbers(dtype)
     if len(shape) > MAX_AXES or any(length < 0 for length in shape):
         raise DamagedFileError(f"its shape {_short(shape)} is not possible")
-    announced, found = math.prod(shape) * dtype.itemsize, size - stream.tell()
+    announced = math.prod(shape) * dtype.itemsize
     if announced != found:
         raise DamagedFileError(f"its header announces {_short(announced)} bytes of numbers, and {found:,} follow")
-    return shape, fortran_order, dtype
+    return dtype
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

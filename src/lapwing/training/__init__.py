@@ -1,9 +1,8 @@
 """Learning: the configuration, the public ``init`` and ``step``, batches, ``learn`` and what it may raise."""
 
 from lapwing.training.batches import Batch, ExactTable, Pairs, PairSampler, exact_table, pair_sampler
-from lapwing.training.config import PRESETS, LearnConfig, make_config, parse_choice
+from lapwing.training.config import PRESETS, LearnConfig, make_config
 from lapwing.training.interrupts import LearningInterruptedError, StoppedError, termination_as_interrupt
-from lapwing.training.learner import Learner, learn
 from lapwing.training.loggers import LOGGERS, Logger, tensorboard, wandb
 from lapwing.training.loop import LearningDivergedError, Progress
 from lapwing.training.read_out import NetworkCollapsedError
@@ -17,7 +16,6 @@ __all__ = [
     "Data",
     "ExactTable",
     "LearnConfig",
-    "Learner",
     "LearningDivergedError",
     "LearningInterruptedError",
     "Logger",
@@ -30,10 +28,8 @@ __all__ = [
     "TrainState",
     "exact_table",
     "init",
-    "learn",
     "make_config",
     "pair_sampler",
-    "parse_choice",
     "run_steps",
     "step",
     "tensorboard",

@@ -6,7 +6,7 @@ import inspect
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -67,7 +67,12 @@ class LearnConfig:
     def __post_init__(self) -> None:
         """Refuse values that cannot work, each by name, and values that no memory could hold."""
         for name, (least, most) in _BOUNDS.items():
-            _require_between(name, getattr(self, name), least, most)
+            value = getattr(self, name)
+            if value < least:
+                wanted = "not be negative" if least == 0 else f"be at least {least}"
+                raise ArgumentError(f"{name} must {wanted}, got {shown(value)}")
+            if value > most:
+                raise ArgumentError(f"{name} must be at most {most:,}, got {shown(value)}")
         require_positive("learning_rate", self.learning_rate)
         geometric_lags(self.discounts)
         _require_bearable(self.hidden)
@@ -115,11 +120,7 @@ _LONGEST_LIST = 100
 _LONGEST_TEXT = 1000
 _MOST_WEIGHTS = 1 << 28
 
-_CHOICES = {
-    "batches": ("auto", "exact", "sampled", "unbiased"),
-    "schedule": ("cosine", "constant"),
-    "refine": ("ritz", "none"),
-}
+_CHOICES = {name: get_args(kind) for name, kind in get_type_hints(LearnConfig).items() if get_origin(kind) is Literal}
 
 _RENAMED = {"spare": "oversampling", "report": "callback"}
 
@@ -177,11 +178,8 @@ def make_config(preset: str = "default", *, objective: Any = None, encoder: Any 
     if not isinstance(preset, str) or preset not in PRESETS:
         raise UnknownNameError(f"no preset {shown(preset)}; {did_you_mean(shown(preset), PRESETS)}")
     base = PRESETS[preset]
-    own_objective = base.get("objective", LearnConfig.objective)
-    chosen, objective_options = _choice("objective", objective, own_objective, given.pop("objective_options", None))
-    network, encoder_options = _choice(
-        "encoder", encoder, base.get("encoder", LearnConfig.encoder), given.pop("encoder_options", None)
-    )
+    chosen, objective_options = _choice("objective", objective, base, given)
+    network, encoder_options = _choice("encoder", encoder, base, given)
     known_objective, known_encoder = _objective_defaults(chosen), _encoder_defaults(network)
     fields_given: dict[str, Any] = {}
     for name, value in given.items():
@@ -199,17 +197,13 @@ def make_config(preset: str = "default", *, objective: Any = None, encoder: Any 
             raise UnknownNameError(f"learning has no option {shown(name)}; {did_you_mean(name, known)}")
     objective_options = _checked_options(f"objective {chosen}", objective_options, known_objective)
     encoder_options = _checked_options(f"encoder {network}", encoder_options, known_encoder)
-    if chosen == own_objective:
+    if chosen == base.get("objective", LearnConfig.objective):
         objective_options = {**base["objective_options"], **objective_options}
     dim = fields_given.get("dim", LearnConfig.dim)
     if preset == "default" and dim > MANY_COMPONENTS:
         base = {**_MANY, "oversampling": dim // 2}
-    named = {
-        "objective": chosen,
-        "objective_options": objective_options,
-        "encoder": network,
-        "encoder_options": encoder_options,
-    }
+    named = {"objective": chosen, "objective_options": objective_options}
+    named |= {"encoder": network, "encoder_options": encoder_options}
     return LearnConfig(**{**base, **named, **fields_given})
 
 
@@ -247,11 +241,12 @@ def parse_choice(text: str) -> tuple[str, dict[str, Any]]:
         raise ArgumentError(f"cannot read {shown(text)} ({error}); {advice}") from None
 
 
-def _choice(what: str, given: Any, preset: str, options: Any) -> tuple[str, dict[str, Any]]:
+def _choice(what: str, given: Any, preset: dict[str, Any], others: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Name and options of an objective or encoder from any of the forms in which they may be given."""
+    options = others.pop(f"{what}_options", None)
     if options is not None and not isinstance(options, Mapping):
         raise ArgumentError(f"{what}_options must be a dictionary, got {shown(options)}")
-    name = preset
+    name = preset.get(what, getattr(LearnConfig, what))
     own: dict[str, Any] = {}
     if isinstance(given, str):
         name, own = parse_choice(given)
@@ -273,7 +268,11 @@ def _objective_factory(name: str) -> Callable[..., Objective]:
 
 def _objective_defaults(name: str) -> dict[str, Any]:
     """Options of an objective and their defaults, from its factory's signature."""
-    return {} if name == GIVEN else _defaults(_objective_factory(name))
+    if name == GIVEN:
+        return {}
+    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    parameters = inspect.signature(_objective_factory(name)).parameters
+    return {name: one.default for name, one in parameters.items() if one.kind in named}
 
 
 def _encoder_defaults(kind: str) -> dict[str, Any]:
@@ -286,11 +285,6 @@ def _encoder_defaults(kind: str) -> dict[str, Any]:
     for name in ENCODERS if kind == "auto" else [kind]:
         found |= encoder_options(name)
     return found
-
-
-def _defaults(factory: Callable[..., Any]) -> dict[str, Any]:
-    named = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return {name: one.default for name, one in inspect.signature(factory).parameters.items() if one.kind in named}
 
 
 def _checked_options(owner: str, options: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
@@ -326,14 +320,6 @@ def _converted(name: str, value: Any, default: Any) -> Any:
         kind = "whole number" if isinstance(default, int) else "number"
         raise ArgumentError(f"{name} must be a {kind}, got {shown(value)}")
     return found
-
-
-def _require_between(name: str, value: int, least: int, most: int) -> None:
-    if value < least:
-        wanted = "not be negative" if least == 0 else f"be at least {least}"
-        raise ArgumentError(f"{name} must {wanted}, got {shown(value)}")
-    if value > most:
-        raise ArgumentError(f"{name} must be at most {most:,}, got {shown(value)}")
 
 
 def _require_bearable(hidden: Sequence[int]) -> None:

@@ -20,7 +20,7 @@ from lapwing.diagnostics.problems import (
 )
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.encoders.networks import RotatedEncoder
-from lapwing.operators.clusters import DATA_TOLERANCE, LEARNED_TOLERANCE, canonical_signs
+from lapwing.operators.clusters import DATA_TOLERANCE, LEARNED_TOLERANCE, column_signs
 from lapwing.operators.lags import LagDistribution
 from lapwing.operators.operator import Operator
 from lapwing.operators.ritz import ritz_from_forms
@@ -158,11 +158,8 @@ class ReadOut:
                 health["unseen"] = np.fmin(unseen, 1.0).tolist()
                 noise = np.hypot(noise, unseen)
             errors = bootstrap_errors(values_at, estimate.mu, task.data, metadata["seed"])[:dim]
-        settings = {
-            name: value
-            for name, value in {**config.objective_options, "learning_rate": config.learning_rate}.items()
-            if isinstance(value, (int, float))
-        }
+        options = {**config.objective_options, "learning_rate": config.learning_rate}
+        settings = {name: value for name, value in options.items() if isinstance(value, (int, float))}
         problems = objective_problems(eigenvalues, details.at_bounds, config.dim, settings)
         refined = config.refine == "ritz"
         problems += output_problems(moments.gram, sample, config.dim, refined, metadata.get("history", ()), settings)
@@ -269,8 +266,7 @@ def spectral_estimate(
     Raises:
         ProblemError: if the moments are not finite, or the outputs are zero.
     """
-    problem = unreadable(moments.gram, moments.cross)
-    if problem is not None:
+    if (problem := unreadable(moments.gram, moments.cross)) is not None:
         raise ProblemError(problem)
     norms = np.diag(moments.gram)
     if refine:
@@ -342,11 +338,7 @@ def with_canonical_signs(estimate: SpectralEstimate, sample: NDArray[np.float64]
     Returns:
         The estimate with columns of the matrix negated where needed.
     """
-    values = sample @ estimate.matrix
-    turned = canonical_signs(values)
-    place = np.argmax(np.abs(values), axis=0), np.arange(values.shape[1])
-    signs = np.where(turned[place] * values[place] < 0, -1.0, 1.0)
-    return estimate._replace(matrix=estimate.matrix * signs)
+    return estimate._replace(matrix=estimate.matrix * column_signs(sample @ estimate.matrix))
 
 
 ValuesAt = Callable[[NDArray[np.int64]], NDArray[np.float64]]
@@ -397,8 +389,7 @@ def _sums_over_parts(values_at: ValuesAt, data: Trajectories) -> tuple[NDArray[n
 
     Where there are few episodes, long ones are cut into parts: one alone could not be resampled.
     """
-    count = int(np.searchsorted(data.offsets[1:], BOOTSTRAP_TRANSITIONS)) + 1
-    count = min(count, data.num_episodes)
+    count = min(int(np.searchsorted(data.offsets[1:], BOOTSTRAP_TRANSITIONS)) + 1, data.num_episodes)
     offsets = np.array(data.offsets[: count + 1])
     # Of a very long last episode no more than the rest may have.
     offsets[-1] = min(offsets[-1], offsets[-2] + BOOTSTRAP_TRANSITIONS)
@@ -416,11 +407,7 @@ def _sums_over_parts(values_at: ValuesAt, data: Trajectories) -> tuple[NDArray[n
     return energies, norms, int(offsets[-1]) - count
 
 
-def _sums_of(
-    values_at: ValuesAt,
-    offsets: NDArray[np.int64],
-    bounds: NDArray[np.int64],
-) -> NDArray[np.float64]:
+def _sums_of(values_at: ValuesAt, offsets: NDArray[np.int64], bounds: NDArray[np.int64]) -> NDArray[np.float64]:
     """(2, parts, m) energies and squared norms of the parts between the bounds."""
     begin, end = int(bounds[0]), int(bounds[-1])
     # One state more than the parts have: a step leads out of a part that is cut inside an episode.
