@@ -99,7 +99,10 @@ def solve(
         array([0.    , 0.1833, 0.4622])
     """
     chosen = one_step() if definition is None else as_definition(definition)
-    dim = _checked_dim(dim)
+    whole = as_whole(dim)
+    if whole is None or whole < 1:
+        raise ArgumentError(f"dim must be a whole number of at least 1, got {shown(dim)}")
+    dim = whole
     source = _with_world(source, layouts, observation=observation, slip=slip, policy=policy)
     if isinstance(source, World):
         found = source.closed_form(2 * dim + EXTRA_PAIRS)
@@ -112,7 +115,10 @@ def solve(
     _warn_if_disconnected(built)
     pairs, kept = _pairs_with_whole_cluster(built, dim, say)
     everything = canonical_signs(pairs.vectors / np.sqrt(built.rho)[:, None])
-    noise = _sampling_angles(source, built, everything, pairs) if isinstance(source, Trajectories) else None
+    noise = None
+    if isinstance(source, Trajectories):
+        numbers = LookupEncoder(built.observations, everything, built.rho).numbers_of(np.asarray(source.observations))
+        noise = sampling_angles(lambda rows: everything[numbers[rows]], pairs.values, source, DATA_TOLERANCE)[:kept]
     values = everything[:, :kept]
     gram = values.T @ (values * built.rho[:, None])
     return LaplacianRepresentation(
@@ -122,19 +128,11 @@ def solve(
         definition=chosen,
         exact=built.exact,
         residuals=pairs.residuals[:kept],
-        data_angles=None if noise is None else noise[:kept],
+        data_angles=noise,
         orthonormality_error=float(np.abs(gram - np.eye(kept)).max()),
         next_mu=float(1.0 - pairs.values[kept]) if kept < len(pairs.values) else None,
         metadata={**built.metadata, "method": "solve", "reversible": built.is_reversible()},
     )
-
-
-def _sampling_angles(
-    data: Trajectories, built: Operator, values: NDArray[np.float64], pairs: Eigenpairs
-) -> NDArray[np.float64]:
-    """How far noise in the data turns each counted eigenvector, the extra ones included."""
-    numbers = LookupEncoder(built.observations, values, built.rho).numbers_of(np.asarray(data.observations))
-    return sampling_angles(lambda rows: values[numbers[rows]], pairs.values, data, DATA_TOLERANCE)
 
 
 def _pairs_with_whole_cluster(built: Operator, dim: int, say: Say | None) -> tuple[Eigenpairs, int]:
@@ -185,13 +183,6 @@ def _from_closed_form(world: World, found: ClosedForm, dim: int, definition: Def
         next_mu=float(found.mu[kept]),
         metadata={"world": world.describe(), "method": "closed form", "reversible": True},
     )
-
-
-def _checked_dim(dim: Any) -> int:
-    whole = as_whole(dim)
-    if whole is None or whole < 1:
-        raise ArgumentError(f"dim must be a whole number of at least 1, got {shown(dim)}")
-    return whole
 
 
 def _with_world(source: Any, layouts: str | Path | None, **options: Any) -> Any:

@@ -161,7 +161,7 @@ def test_sides_may_be_an_array() -> None:
 
 @pytest.mark.parametrize("count", [0, -1])
 def test_fewer_than_one_mode_is_refused(count: int) -> None:
-    with pytest.raises(LapwingError, match=f"at least 1, got {count}"):
+    with pytest.raises(LapwingError, match=f"at least 1 .*, got {count}"):
         BoxWorld().closed_form(count)
 
 

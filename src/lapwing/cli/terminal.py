@@ -1,6 +1,7 @@
 """What the user sees in the terminal: tables, notes, progress."""
 
 import json
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,6 +20,7 @@ from rich.text import Text
 WIDTH_OF_TABLES = 200
 WIDTH_OF_HELP = 110
 LIVE_ROWS = 10
+NUMERIC = re.compile(r"[0-9.,e+\-x% ]+")
 
 
 class _Output(Console):
@@ -47,11 +49,8 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
         columns: their names.
         rows: one cell per column.
     """
-    numeric = [all(_is_number(row[number]) for row in rows) for number in range(len(columns))]
-    table = _table(title, columns, numeric)
-    for row in rows:
-        table.add_row(*map(plain_text, row))
-    _console().print(table)
+    numeric = [all(NUMERIC.fullmatch(row[number]) for row in rows) for number in range(len(columns))]
+    _console().print(_table(title, columns, numeric, rows))
 
 
 def print_facts(title: str, facts: Sequence[tuple[str, str]]) -> None:
@@ -61,10 +60,7 @@ def print_facts(title: str, facts: Sequence[tuple[str, str]]) -> None:
         title: stands above it.
         facts: pairs of a label and a value.
     """
-    table = _table(title, ["", ""], [False, False], show_header=False)
-    for label, value in facts:
-        table.add_row(plain_text(label), plain_text(value))
-    _console().print(table)
+    _console().print(_table(title, ["", ""], [False, False], facts, show_header=False))
 
 
 def print_lines(lines: Iterable[tuple[str, str]]) -> None:
@@ -199,9 +195,7 @@ def live_table(
         def update(done: int, total: int, cells: Sequence[str]) -> None:
             times.append((clock(), done))
             rows.append([*cells, duration(seconds_left(times, total))])
-            table = _table(label, [*columns, "left at most"], [True] * (len(columns) + 1))
-            for row in rows[-LIVE_ROWS:]:
-                table.add_row(*map(plain_text, row))
+            table = _table(label, [*columns, "left at most"], [True] * (len(columns) + 1), rows[-LIVE_ROWS:])
             waiting.update(text=Text(f"{done:,} of {total:,}"))
             live.update(Group(table, waiting))
 
@@ -255,18 +249,18 @@ def spinner(label: str) -> Iterator[Callable[[str], None]]:
         yield lambda stage: status.update(plain_text(f"{label}: {stage}"))
 
 
-def _table(title: str, columns: Sequence[str], numeric: Sequence[bool], **options: Any) -> Table:
+def _table(
+    title: str, columns: Sequence[str], numeric: Sequence[bool], rows: Sequence[Sequence[str]], **options: Any
+) -> Table:
     options |= {"title_justify": "left", "title_style": "bold", "header_style": "bold"}
     table = Table(title=plain_text(title), **options)
     for name, number in zip(columns, numeric, strict=True):
         table.add_column(plain_text(name), justify="right" if number else "left", no_wrap=number)
+    for row in rows:
+        table.add_row(*map(plain_text, row))
     return table
 
 
 def _console() -> Console:
     # Piped output must not be cut at 80 columns.
     return _Output(highlight=False, width=None if sys.stdout.isatty() else WIDTH_OF_TABLES)
-
-
-def _is_number(cell: str) -> bool:
-    return bool(cell) and all(character in "0123456789.,e+-x% " for character in cell)

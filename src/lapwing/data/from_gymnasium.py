@@ -284,16 +284,11 @@ def _observation_encoder(env: AnyEnv, keys: str | Sequence[str] | None) -> Calla
 def _array_encoder(space: spaces.Space[Any], what: str) -> Callable[[Any], NDArray[Any]]:
     """A function from a batch of one space to a batch of arrays; numbered states become one-hot rows."""
     if isinstance(space, spaces.Discrete):
-        return lambda batch: _one_hot(np.asarray(batch) - int(space.start), int(space.n))
+        numbers = np.arange(space.n) + space.start
+        return lambda batch: (np.asarray(batch)[:, None] == numbers).astype(np.float32)
     if isinstance(space, (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)):
         return lambda batch: np.array(batch, copy=True).reshape(len(batch), *(space.shape or (1,)))
     raise DataError(
         f"{what} of kind {type(space).__name__} are not arrays; "
         "wrap the environment in gymnasium.wrappers.FlattenObservation"
     )
-
-
-def _one_hot(numbers: NDArray[np.int64], count: int) -> NDArray[np.float32]:
-    rows = np.zeros((len(numbers), count), dtype=np.float32)
-    rows[np.arange(len(numbers)), numbers] = 1.0
-    return rows

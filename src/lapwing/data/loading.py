@@ -99,9 +99,8 @@ def from_minari(dataset: Any, *, out: str | Path | None = None) -> Trajectories:
     with TrajectoryBuilder(out) as builder:
         for episode in _episodes(dataset, name):
             given = episode.observations
-            if isinstance(given, tuple) or (
-                isinstance(given, dict) and any(isinstance(v, dict) for v in given.values())
-            ):
+            parts = given.values() if isinstance(given, dict) else [given]
+            if any(isinstance(part, (dict, tuple)) for part in parts):
                 raise DataError(f"{name}: observations are nested or a tuple, not arrays; flatten them")
             rows = {key: _as_rows(part) for key, part in _by_key(given, name).items()}
             length = len(next(iter(rows.values()))) - 1
@@ -175,8 +174,8 @@ def _from_episodes(
             if following is not None:
                 after = {key: pieces[number] for key, pieces in further.items()}
                 transitions["next_observations"] = after.get("", after)
-            flags = np.array([[ended[number]], [cut[number]]])
-            builder.add(rows.get("", rows), np.array([sizes[0][number] - 1]), flags[0], flags[1], **transitions)
+            length = np.array([sizes[0][number] - 1])
+            builder.add(rows.get("", rows), length, ended[[number]], cut[[number]], **transitions)
         return builder.finish({"world": {"kind": "arrays", "name": "arrays"}})
 
 
@@ -253,11 +252,8 @@ def _episode_ends(
             "one array does not show where episodes end; give lengths, episode_ids, or terminated/truncated "
             "(for a single episode: lengths=[number of rows])"
         )
-    flags = np.zeros(rows, dtype=bool)
-    for given in (terminated, truncated):
-        if given is not None:
-            flags |= _flags(given, rows, "row")
-    ends = np.flatnonzero(flags) + 1
+    flags = [_flags(given, rows, "row") for given in (terminated, truncated) if given is not None]
+    ends = np.flatnonzero(np.any(flags, axis=0)) + 1
     return ends if len(ends) and ends[-1] == rows else np.append(ends, rows)
 
 

@@ -488,11 +488,8 @@ def _with_visible_modules(value: Any, seen: frozenset[int] = frozenset()) -> Any
 
 
 def _holds_modules(value: Any) -> bool:
-    return any(isinstance(leaf, eqx.Module) for leaf in jax.tree.leaves(value, is_leaf=_is_module))
-
-
-def _is_module(value: Any) -> bool:
-    return isinstance(value, eqx.Module)
+    leaves = jax.tree.leaves(value, is_leaf=lambda leaf: isinstance(leaf, eqx.Module))
+    return any(isinstance(leaf, eqx.Module) for leaf in leaves)
 
 
 def _global_names(code: types.CodeType) -> set[str]:

@@ -145,7 +145,9 @@ def lags_inside_episodes(lags: LagDistribution, lengths: NDArray[np.int64], unbi
         A distribution with ``weights``.
     """
     at_least = states_with_steps_left(lengths)
-    cut = min(len(at_least), _longest_lag(max(lags.discounts)))
+    # Beyond the longest lag a geometric one has no probability left that a float would notice.
+    longest = int(np.ceil(np.log(NEGLIGIBLE_PROBABILITY) / np.log(max(lags.discounts))))
+    cut = min(len(at_least), longest)
     numbers = np.arange(1, cut + 1)
     exactly = at_least[:cut] - np.append(at_least[1:], 0)[:cut]
     beyond = at_least[cut] / at_least[0] if cut < len(at_least) else 0.0
@@ -158,11 +160,6 @@ def lags_inside_episodes(lags: LagDistribution, lengths: NDArray[np.int64], unbi
             scale = exactly / (1.0 - discount**numbers) / at_least[0]
             total += share * shape * (np.cumsum(scale[::-1])[::-1] + beyond)
     return LagDistribution(lags.discounts, lags.shares, total)
-
-
-def _longest_lag(discount: float) -> int:
-    """Where a geometric lag has no probability left that a float would notice, however long the episode."""
-    return int(np.ceil(np.log(NEGLIGIBLE_PROBABILITY) / np.log(discount)))
 
 
 def states_with_steps_left(lengths: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -21,7 +21,7 @@ from lapwing.operators.clusters import group_degenerate
 from lapwing.plots.fields import draw_field, draw_world, field_values, proportion
 from lapwing.representation import LaplacianRepresentation
 from lapwing.storage.files import replaced_file
-from lapwing.storage.schemas import learning_history, world_name
+from lapwing.storage.schemas import is_number, learning_history, world_name
 
 What = Literal["eigenvectors", "spectrum", "curves", "comparison"]
 Models = Mapping[str, LaplacianRepresentation]
@@ -248,7 +248,7 @@ def curve_panels(history: History) -> dict[str, CurvePanel]:
     Returns:
         Panels by name: those of ``CURVE_PANELS``, ``duals``, and ``others`` with what an objective logs besides.
     """
-    columns = {name: None for row in history for name, value in row.items() if _is_finite(value)}
+    columns = {name: None for row in history for name, value in row.items() if is_number(value)}
     panels = {}
     for key, panel in CURVE_PANELS.items():
         lines = {name: text for name, text in panel.lines.items() if name in columns}
@@ -413,7 +413,3 @@ def _repeats(model: LaplacianRepresentation) -> list[str]:
         if len(cluster) > 1:
             texts[cluster.start : cluster.stop] = [f"  ({len(cluster)}-fold)"] * len(cluster)
     return texts
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)

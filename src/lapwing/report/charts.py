@@ -1,6 +1,5 @@
 """Charts as plain plotly data: spectra, learning curves, visits, episode lengths. The page adds the theme."""
 
-import math
 from collections.abc import Sequence
 from html import escape
 from itertools import cycle, pairwise
@@ -8,7 +7,7 @@ from typing import Any, NamedTuple
 
 from lapwing.plots.figures import CURVE_PANELS, CurvePanel, History, curve_panels
 from lapwing.report.stored_run import StoredRun
-from lapwing.storage.schemas import EpisodeLengths
+from lapwing.storage.schemas import EpisodeLengths, is_number
 
 # Okabe and Ito's colours, lightened a little to be legible on dark and on white.
 BLUE, ORANGE, GREEN, PINK, SKY, AMBER = "#1f85c9", "#d9632b", "#16a085", "#c777a5", "#5db6e6", "#d99a1c"
@@ -108,7 +107,7 @@ def curve_charts(runs: Sequence[StoredRun]) -> dict[str, Chart]:
     for key, panel in CURVE_PANELS.items():
         column = next(iter(panel.lines))
         lines = [(run.label, run.history, column) for run in runs]
-        shown = [line for line in lines if any(_finite(row.get(column)) is not None for row in line[1])]
+        shown = [line for line in lines if any(is_number(row.get(column)) for row in line[1])]
         if shown:
             charts[key] = _lines(shown, panel)
     return charts
@@ -146,13 +145,7 @@ def visits_chart(visits: Sequence[int]) -> Chart:
     Returns:
         Data and layout of a Plotly bar chart.
     """
-    trace = {
-        "type": "bar",
-        "x": list(range(len(visits))),
-        "y": list(visits),
-        "marker": {"color": BLUE},
-        "name": "visits",
-    }
+    trace = {"type": "bar", "y": list(visits), "marker": {"color": BLUE}, "name": "visits"}
     return _chart([trace], "row of the table", "visits", legend=False)
 
 
@@ -188,4 +181,4 @@ def _chart(
 
 
 def _finite(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
+    return float(value) if is_number(value) else None

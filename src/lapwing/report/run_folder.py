@@ -104,8 +104,9 @@ def write_run(
     written = [out / MANIFEST, out / WEIGHTS, write_csv(out / "spectrum.csv", spectrum_rows(model))]
     if audit is None and isinstance(data, Trajectories):
         audit = audit_record(data)
+    config = model.metadata.get("config")
     records = {
-        "config.json": _config_record(model),
+        "config.json": {"preset": model.metadata.get("preset"), **config} if config is not None else None,
         "audit.json": audit,
         "scores.json": _scores_record(model, baseline, scores or {}),
         "provenance.json": _provenance_record(model, command),
@@ -215,14 +216,9 @@ def spectrum_rows(model: LaplacianRepresentation) -> list[dict[str, Any]]:
         if model.mu_errors is not None:
             columns[f"+- {definition}"] = model.error_bars_in(definition)
     columns["residual"] = certificate.residuals
-    return [
-        {
-            "component": number + 1,
-            **{name: float(column[number]) for name, column in columns.items()},
-            "verdict": certificate.verdicts[number],
-        }
-        for number in range(model.dim)
-    ]
+    rows = [{name: float(column[number]) for name, column in columns.items()} for number in range(model.dim)]
+    verdicts = certificate.verdicts
+    return [{"component": i + 1, **row, "verdict": verdicts[i]} for i, row in enumerate(rows)]
 
 
 def audit_record(data: Trajectories) -> dict[str, Any]:
@@ -236,12 +232,10 @@ def audit_record(data: Trajectories) -> dict[str, Any]:
         two axes (of shape ``visits_shape``), "rows" of the table of observations; both are None where nothing can be
         counted.
     """
-    lengths, counts = np.unique(data.lengths, return_counts=True)
-    if len(lengths) > MAX_LENGTHS:
-        counts, edges = np.histogram(data.lengths, bins=LENGTH_BINS)
-        episode_lengths = {"edges": edges.tolist(), "counts": counts.tolist()}
-    else:
-        episode_lengths = {"lengths": lengths.tolist(), "counts": counts.tolist()}
+    name, (places, counts) = "lengths", np.unique(data.lengths, return_counts=True)
+    if len(places) > MAX_LENGTHS:
+        name, (counts, places) = "edges", np.histogram(data.lengths, bins=LENGTH_BINS)
+    episode_lengths = {name: places.tolist(), "counts": counts.tolist()}
     return {**audited(data).as_dict(), "episode_lengths": episode_lengths, **_visits(data)}
 
 
@@ -264,12 +258,6 @@ def _provenance_record(model: LaplacianRepresentation, command: Sequence[str] | 
         "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
         **{name: model.metadata.get(name) for name in ("seconds", "steps", "seed", "preset")},
     }
-
-
-def _config_record(model: LaplacianRepresentation) -> dict[str, Any] | None:
-    if "config" not in model.metadata:
-        return None
-    return {"preset": model.metadata.get("preset"), **model.metadata["config"]}
 
 
 def _visits(data: Trajectories) -> dict[str, Any]:
