@@ -3,10 +3,12 @@
 from lapwing.data.auditing import Audit, audit, distinct_rows
 from lapwing.data.builder import TrajectoryBuilder
 from lapwing.data.collecting import DEFAULT_EPISODE_LENGTH, collect
+from lapwing.data.trajectories import Trajectories
 
 __all__ = [
     "DEFAULT_EPISODE_LENGTH",
     "Audit",
+    "Trajectories",
     "TrajectoryBuilder",
     "audit",
     "collect",

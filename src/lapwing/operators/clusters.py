@@ -54,7 +54,14 @@ def canonical_signs(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def column_signs(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(d,) the sign of each column's entry of largest magnitude, 1 or -1; the first of equals decides."""
+    """The sign of each column's entry of largest magnitude; the first of equals decides.
+
+    Args:
+        vectors: (n, d) columns.
+
+    Returns:
+        (d,) 1 or -1.
+    """
     magnitude = np.abs(vectors)
     # Entries equal up to rounding are equal: symmetric worlds have many.
     largest = magnitude >= magnitude.max(axis=0) * (1.0 - 1e-6)
