@@ -192,9 +192,8 @@ def own_encoder(module: Network, observation_shape: Sequence[int]) -> "NetworkEn
         # What `learn` was given, given to `load` again.
         module = module.module
     # NumPy arrays become JAX's, of the types that training and files will have.
-    visible = jax.tree.map(
-        lambda leaf: jnp.asarray(leaf) if eqx.is_array(leaf) else leaf, _with_visible_modules(module)
-    )
+    arrays, rest = eqx.partition(_with_visible_modules(module), eqx.is_array)
+    visible = eqx.combine(jax.tree.map(jnp.asarray, arrays), rest)
     batch = jax.ShapeDtypeStruct((2, *shape), np.float32)  # type: ignore[no-untyped-call]
     try:
         out = eqx.filter_eval_shape(visible, batch)

@@ -251,16 +251,14 @@ def curve_panels(history: History) -> dict[str, CurvePanel]:
     columns = {name: None for row in history for name, value in row.items() if is_number(value)}
     panels = {}
     for key, panel in CURVE_PANELS.items():
-        lines = {name: text for name, text in panel.lines.items() if name in columns}
-        if lines:
+        if lines := {name: text for name, text in panel.lines.items() if name in columns}:
             panels[key] = replace(panel, lines=lines)
     known = {"step", *(name for panel in panels.values() for name in panel.lines)}
     duals = {int(found[1]): name for name in columns if (found := DUAL_COLUMN.fullmatch(name))}
     if duals:
         lines = {duals[number]: f"dual {number}" for number in sorted(duals)}
         panels["duals"] = CurvePanel("Dual variables", "dual variable", False, lines)
-    others = {name: name for name in columns if name not in known and name not in duals.values()}
-    if others:
+    if others := {name: name for name in columns if name not in known and name not in duals.values()}:
         panels["others"] = CurvePanel("Other metrics of the objective", "value", False, others)
     return panels
 

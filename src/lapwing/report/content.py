@@ -397,7 +397,7 @@ def _verdict(certificate: Certificate | None, i: int, companions: tuple[int, ...
         turned = f"; noise in the data may rotate it by {noise:.1g}" if noise > 0 else ""
         return verdict, f"within a sine of {angle:.1g} of an eigenvector{turned}"
     if verdict == DEGENERATE:
-        others = ", ".join(str(number) for number in companions) if len(companions) > 1 else "its cluster"
+        others = ", ".join(map(str, companions)) if len(companions) > 1 else "its cluster"
         return verdict, f"its eigenvalue repeats: only the span of {others} is determined, and that is trusted"
     if verdict == TOO_FEW_DATA:
         return verdict, f"noise in the data may rotate it by a sine of {noise:.1g}: collect more data"

@@ -66,13 +66,13 @@ def read_model(folder: Path) -> tuple[ModelManifest, dict[str, NDArray[Any]]]:
         raise ArgumentError(f"{folder} holds trajectories, not a representation; read it with Trajectories.load")
     manifest = convert(read_manifest(folder / MANIFEST, FORMAT, VERSION), ModelManifest, folder / MANIFEST)
     path = folder / WEIGHTS
-    if not path.exists() and not (folder / NEXT_WEIGHTS).exists():
+    present = [found for found in (path, folder / NEXT_WEIGHTS) if found.exists()]
+    if not present:
         raise DamagedFileError(f"{path} does not exist, though {MANIFEST} does; copy the whole folder")
-    for found in (path, folder / NEXT_WEIGHTS):
-        if found.exists():
-            weights = read_bytes(found)
-            if zlib.crc32(weights) == manifest.checksum:
-                return manifest, read_tensors(found, weights)
+    for found in present:
+        weights = read_bytes(found)
+        if zlib.crc32(weights) == manifest.checksum:
+            return manifest, read_tensors(found, weights)
     raise DamagedFileError(f"{path} is damaged or belongs to another {MANIFEST}: checksums differ")
 
 

@@ -17,7 +17,6 @@ from lapwing.diagnostics.problems import Problem, ProblemError
 from lapwing.errors import DamagedFileError, LapwingError, LapwingWarning
 from lapwing.storage.checkpoints import (
     Arrays,
-    checkpoint_files,
     checkpoint_folder,
     filled_tree,
     newest_checkpoint,
@@ -77,8 +76,7 @@ class Progress(NamedTuple):
             ``step``, the metrics, ``angle`` and the like, and ``eigenvalue_1``, ``eigenvalue_2``, ...
         """
         seeds = self.eigenvalues.shape[0] if self.eigenvalues.ndim > 1 else 1
-        metrics, eigenvalues = self.metrics, self.eigenvalues
-        seen = self.summary
+        metrics, eigenvalues, seen = self.metrics, self.eigenvalues, self.summary
         if seed is not None:
             metrics = {name: one_seed(column, seed, seeds) for name, column in metrics.items()}
             eigenvalues = one_seed(eigenvalues, seed, seeds)
@@ -176,12 +174,8 @@ def train(
         own = identity()
         if "given" in (own.get("objective"), own.get("encoder")):
             own[COMPILED] = _compiled_digest(run, state, source)
-        last = None
-        if checkpoint_files(folder):
-            template = state
-            last = newest_checkpoint(
-                folder, lambda path, arrays, record: _restored(path, arrays, record, template, own)
-            )
+        template = state
+        last = newest_checkpoint(folder, lambda path, arrays, record: _restored(path, arrays, record, template, own))
         if last is not None and last.finished:
             return last
         before, past = (0.0, []) if last is None else (last.seconds, last.history)
