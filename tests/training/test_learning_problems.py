@@ -240,7 +240,7 @@ def test_observations_that_never_change_are_refused_before_learning(table: bool)
     with pytest.raises(ProblemError, match="nothing to tell apart") as caught:
         lw.learn(still, 1)
     assert caught.value.problem.name == "one state"
-    assert any("all observations are the same" in warning for warning in lw.audit(still).warnings)
+    assert any("nothing to distinguish" in warning for warning in lw.audit(still).warnings)
 
 
 def test_states_that_look_the_same_count_once() -> None:
