@@ -398,8 +398,9 @@ def _recorded(
         if not arguments.overwrite:
             storage.refuse_unfinished(out)
         storage.remove_configuration(out)
-        storage.write_configuration(out, configuration)
     try:
+        if not resuming:
+            storage.write_configuration(out, configuration)
         yield
     except (LapwingError, KeyboardInterrupt) as error:
         if not storage.has_progress(out):
