@@ -1,6 +1,6 @@
-"""The names of the shipped worlds, those with a layout and those without."""
+"""The names of the shipped worlds, grids and boxes."""
 
-from lapwing.environments import WORLDS, GridWorld
+from lapwing.environments import WORLDS, BoxWorld, GridWorld
 
 GRIDS = tuple(name for name, make in WORLDS.items() if isinstance(make(), GridWorld))
-BOXES = tuple(name for name in WORLDS if name not in GRIDS)
+BOXES = tuple(name for name, make in WORLDS.items() if isinstance(make(), BoxWorld))

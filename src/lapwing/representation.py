@@ -16,6 +16,7 @@ from lapwing.diagnostics.certificate import Certificate, certify
 from lapwing.diagnostics.problems import Problem, find_problems
 from lapwing.encoders.cosine import CosineEncoder
 from lapwing.encoders.encoder import Encoder
+from lapwing.encoders.interpolated import InterpolatedEncoder
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.errors import ArgumentError, DamagedFileError, LapwingError
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, LEARNED_TOLERANCE
@@ -287,6 +288,8 @@ def _load_encoder(record: EncoderRecord, arrays: dict[str, NDArray[Any]], module
         return LookupEncoder.from_arrays(inside)
     if record.kind == "cosine":
         return CosineEncoder.from_arrays(inside)
+    if record.kind == "interpolated":
+        return InterpolatedEncoder.from_arrays(inside)
     raise DamagedFileError(f"its encoder is of kind {shown(record.kind)}, unknown here; update lapwing")
 
 

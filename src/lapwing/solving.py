@@ -14,12 +14,19 @@ from lapwing.definitions import Definition, as_definition, one_step
 from lapwing.diagnostics.noise import sampling_angles
 from lapwing.diagnostics.problems import ProblemError, above_the_rank, one_state
 from lapwing.encoders.cosine import CosineEncoder
+from lapwing.encoders.interpolated import InterpolatedEncoder
 from lapwing.encoders.lookup import LookupEncoder
-from lapwing.environments import ClosedForm, Layout, World, make_world
+from lapwing.environments import ClosedForm, Discretisation, Layout, World, make_world
 from lapwing.errors import ArgumentError, LapwingWarning
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, canonical_signs, group_degenerate
 from lapwing.operators.eigensolver import Eigenpairs, Say, smallest_eigenpairs
-from lapwing.operators.operator import Operator, operator_from_matrix, operator_from_trajectories, operator_from_world
+from lapwing.operators.operator import (
+    Operator,
+    operator_from_discretisation,
+    operator_from_matrix,
+    operator_from_trajectories,
+    operator_from_world,
+)
 from lapwing.representation import LaplacianRepresentation
 from lapwing.storage.schemas import world_name
 
@@ -38,7 +45,8 @@ def operator(
     """The one-step operator of a world, a row-stochastic matrix, or experience (counts).
 
     Args:
-        source: a world's name, a layout, a grid world, a matrix, or :class:`Trajectories`.
+        source: a world's name, a layout, a world (of a continuous one its discretisation on a fine grid), a matrix,
+            or :class:`Trajectories`.
         observation: ``xy``, ``one_hot`` or ``pixels`` for grids.
         slip: probability that a random move replaces the chosen one, for grids.
         policy: (states, 4) probabilities of the moves, for grids.
@@ -81,7 +89,8 @@ def solve(
     """The exact Laplacian representation, which solves the paper's Eq. 1; of trajectories, the tabular estimate.
 
     Args:
-        source: as for :func:`operator`, or a world whose closed form is known, as :class:`BoxWorld`.
+        source: as for :func:`operator`, or a world whose closed form is known, as :class:`BoxWorld`. A continuous
+            world without one, as :class:`ContinuousMaze`, is solved on a fine grid and interpolated.
         dim: how many eigenvectors.
         definition: in which Laplacian to give eigenvalues; one_step unless given.
         observation: see :func:`operator`, as for slip, policy, rho and layouts.
@@ -109,6 +118,9 @@ def solve(
         if found is not None:
             _refuse_options(source, rho=rho)
             return _from_closed_form(source, found, dim, chosen)
+        grid = source.discretisation()
+        if grid is not None:
+            return _from_discretisation(source, grid, dim, chosen, rho, say)
     built = operator(source, rho=rho)
     if isinstance(source, Trajectories) and built.num_states < 2:
         raise ProblemError(one_state())
@@ -135,7 +147,31 @@ def solve(
     )
 
 
-def _pairs_with_whole_cluster(built: Operator, dim: int, say: Say | None) -> tuple[Eigenpairs, int]:
+def _from_discretisation(
+    world: World, grid: Discretisation, dim: int, definition: Definition, rho: Any, say: Say | None
+) -> LaplacianRepresentation:
+    """Eigenvectors on a fine grid, interpolated between its points."""
+    built = operator_from_discretisation(world, grid, rho)
+    _warn_if_disconnected(built)
+    pairs, kept = _pairs_with_whole_cluster(built, dim, say, factorise=False)
+    values = canonical_signs(pairs.vectors / np.sqrt(built.rho)[:, None])[:, :kept]
+    gram = values.T @ (values * built.rho[:, None])
+    return LaplacianRepresentation(
+        encoder=InterpolatedEncoder(values, built.rho, grid.numbers, grid.origin, grid.spacing),
+        mu=1.0 - pairs.values[:kept],
+        dim=dim,
+        definition=definition,
+        exact=True,
+        residuals=pairs.residuals[:kept],
+        orthonormality_error=float(np.abs(gram - np.eye(kept)).max()),
+        next_mu=float(1.0 - pairs.values[kept]) if kept < len(pairs.values) else None,
+        metadata={**built.metadata, "method": "discretised", "reversible": built.is_reversible()},
+    )
+
+
+def _pairs_with_whole_cluster(
+    built: Operator, dim: int, say: Say | None, factorise: bool = True
+) -> tuple[Eigenpairs, int]:
     """Eigenpairs up to the end of the cluster that ``dim`` may cut, and how many those are."""
     size = built.num_states
     if dim > size:
@@ -143,7 +179,7 @@ def _pairs_with_whole_cluster(built: Operator, dim: int, say: Say | None) -> tup
     symmetric, largest_mu = built.symmetrised(), built.largest_possible_mu()
     count = min(size, dim + EXTRA_PAIRS)
     while True:
-        pairs = smallest_eigenpairs(symmetric, count, say, largest_mu=largest_mu)
+        pairs = smallest_eigenpairs(symmetric, count, say, largest_mu=largest_mu, factorise=factorise)
         end = max(_end_of_cluster(pairs.values, dim, tolerance) for tolerance in (EXACT_TOLERANCE, DATA_TOLERANCE))
         if end < count or count == size:
             return pairs, end

@@ -8,7 +8,11 @@ import lapwing as lw
 from lapwing.cli import terminal
 from lapwing.cli.arguments import Flag, LayoutsFolder, option
 
-RULES = "Any size by rule: room:20x30, rooms:4x4x5:SEED, maze:10x15:SEED. Your own: a .txt file, or --layouts DIR."
+RULES = "Any size by rule: room:20x30, rooms:4x4x5:SEED, maze:10x15:SEED. Your own: a .txt file, or --layouts DIR. "
+RULES += "As a continuous maze: continuous:NAME."
+
+# Points along the longer side of a continuous world's picture.
+PICTURE_CELLS = 32
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ def small_picture(world: "lw.environments.World", width: int = 64) -> str:
     """The walls of a world in half-block characters, two rows of cells per line.
 
     Args:
-        world: any world; one whose states cannot be listed has no walls to draw.
+        world: any world; a continuous one without walls has nothing to draw.
         width: columns at most; larger worlds are thinned.
 
     Returns:
@@ -70,10 +74,12 @@ def small_picture(world: "lw.environments.World", width: int = 64) -> str:
     """
     import numpy as np
 
-    points = world.field_points()
-    if points is None or world.num_states is None:
+    points = world.field_points(PICTURE_CELLS)
+    if points is None:
         return ""
     walls = np.ma.getmaskarray(world.field_image(np.zeros(len(points))))
+    if world.num_states is None and not walls.any():
+        return ""
     step = -(-max(walls.shape) // width)
     walls = walls[::step, ::step]
     lines = []

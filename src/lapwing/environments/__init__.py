@@ -1,7 +1,8 @@
-"""Worlds: grids from rules or text layouts, a continuous box, and their names. Gymnasium is loaded on demand only."""
+"""Worlds: grids from rules or text layouts, continuous ones, and their names. Gymnasium is loaded on demand only."""
 
 from lapwing.environments.box import BoxWorld, box_eigenfunctions
-from lapwing.environments.grid import FLOOR_COLOUR, MOVE_NAMES, MOVES, WALL_COLOUR, GridWorld
+from lapwing.environments.continuous import ContinuousMaze
+from lapwing.environments.grid import MOVE_NAMES, MOVES, GridWorld
 from lapwing.environments.layouts import Layout, corridors, perfect_maze, room, rooms, symmetric_rooms
 from lapwing.environments.registry import (
     LAYOUTS_VARIABLE,
@@ -12,7 +13,7 @@ from lapwing.environments.registry import (
     world_from_description,
     world_names,
 )
-from lapwing.environments.world import AGENT_COLOUR, ClosedForm, World
+from lapwing.environments.world import AGENT_COLOUR, FLOOR_COLOUR, WALL_COLOUR, ClosedForm, Discretisation, World
 
 __all__ = [
     "AGENT_COLOUR",
@@ -24,6 +25,8 @@ __all__ = [
     "WORLDS",
     "BoxWorld",
     "ClosedForm",
+    "ContinuousMaze",
+    "Discretisation",
     "GridWorld",
     "Layout",
     "World",

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lapwing.checks import as_real, as_reals, shown
 from lapwing.environments.layouts import Layout
-from lapwing.environments.world import AGENT_COLOUR, FIELD_CELLS, World
+from lapwing.environments.world import AGENT_COLOUR, FIELD_CELLS, FLOOR_COLOUR, WALL_COLOUR, World
 from lapwing.errors import ArgumentError, LapwingError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
@@ -22,9 +22,6 @@ OBSERVATION_MODES: tuple[str, ...] = get_args(ObservationMode)
 # up, right, down, left, as (row, column): the only list of moves in the package.
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))
 MOVE_NAMES = ("up", "right", "down", "left")
-
-WALL_COLOUR = (40, 44, 52)
-FLOOR_COLOUR = (236, 236, 230)
 
 MAX_TABLE_BYTES = 2 << 30
 

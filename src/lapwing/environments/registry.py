@@ -9,6 +9,7 @@ from typing import Any
 
 from lapwing.checks import as_path, shown
 from lapwing.environments.box import BoxWorld
+from lapwing.environments.continuous import ContinuousMaze
 from lapwing.environments.grid import GridWorld, ObservationMode
 from lapwing.environments.layouts import (
     Layout,
@@ -22,7 +23,7 @@ from lapwing.environments.layouts import (
 from lapwing.environments.world import World
 from lapwing.errors import ArgumentError, UnknownNameError, did_you_mean
 from lapwing.storage.reading import convert
-from lapwing.storage.schemas import BoxDescription, GridDescription
+from lapwing.storage.schemas import BoxDescription, ContinuousDescription, GridDescription
 
 LAYOUTS_VARIABLE = "LAPWING_LAYOUTS"
 
@@ -42,6 +43,49 @@ X           X
 X     X     X
 XXXXXXXXXXXXX"""
 
+_U = """\
+XXXXXXX
+X     X
+X     X
+XXXX  X
+XXXX  X
+X     X
+X     X
+X     X
+XXXXXXX"""
+
+# Corridors and small rooms with a way round above, one below, and dead ends.
+_MEDIUM = """\
+XXXXXXXX
+X   X  X
+X X    X
+X XXXX X
+X   X  X
+XX XX XX
+X      X
+XXXXXXXX"""
+
+# A spiral of corridors around a hall, open to the right, with a second way below.
+_LARGE = """\
+XXXXXXXXXXXXXX
+X         X  X
+X XXXXXXX X XX
+X X     X    X
+X X XXX XXXX X
+X X X     X  X
+X   X     X XX
+XXX X        X
+X   XXXX XXX X
+X XXX    X   X
+X       XX X X
+XXXXXXXXXXXXXX"""
+
+_L = """\
+XXXX
+X XX
+X  X
+XXXX"""
+
 _T_7 = [[(3, 1), (3, 7)], [(1, 7), (5, 7)]]
 _T_9 = [[(4, 1), (4, 7)], [(1, 7), (7, 7)]]
 _CROSS_11 = [[(5, 1), (5, 9)], [(1, 5), (9, 5)]]
@@ -50,6 +94,10 @@ _FOLDED_17 = [[(1, 1), (15, 1), (15, 4), (1, 4), (1, 7), (15, 7), (15, 10), (1, 
 
 def _grid(make: Callable[..., Layout], *arguments: Any, **options: Any) -> Callable[[], World]:
     return lambda: GridWorld(make(*arguments, **options))
+
+
+def _continuous(text: str, deviation: float, name: str, description: str) -> Callable[[], World]:
+    return lambda: ContinuousMaze(Layout.from_text(text, name, description), deviation)
 
 
 # One row adds a world: `lapwing worlds`, the Gymnasium ids and the contract tests read this table.
@@ -68,10 +116,17 @@ WORLDS: dict[str, Callable[[], World]] = {
     "Maze-26": _grid(perfect_maze, 13, 15, seed=26, name="Maze-26"),
     "Maze-32": _grid(perfect_maze, 16, 15, seed=32, name="Maze-32"),
     # Sides in ratio 1 : 0.8 : 0.65 so that no eigenvalue repeats.
+    "UMaze": _continuous(_U, 0.4, "UMaze", "a U of three corridors"),
+    "MediumMaze": _continuous(_MEDIUM, 0.3, "MediumMaze", "corridors with two ways round and dead ends"),
+    "LargeMaze": _continuous(_LARGE, 0.35, "LargeMaze", "a spiral of corridors around a hall"),
+    "ContinuousFourRooms": _continuous(_FOUR_ROOMS, 0.4, "ContinuousFourRooms", "the classic four rooms"),
+    "LShape": _continuous(_L, 0.08, "LShape", "three quadrants of a square"),
     "Box-1": lambda: BoxWorld((1.0,), 0.05, "Box-1"),
     "Box-2": lambda: BoxWorld((1.0, 0.8), 0.1, "Box-2"),
     "Box-3": lambda: BoxWorld((1.0, 0.8, 0.65), 0.1, "Box-3"),
 }
+
+CONTINUOUS_PREFIX = "continuous:"
 
 _RULE = re.compile(r"(?P<rule>room|rooms|maze):(?P<sizes>\d{1,18}(?:x\d{1,18})*)(?::(?P<seed>\d{1,18}))?")
 
@@ -160,6 +215,11 @@ def _named_world(name: str, layouts: str | Path | None) -> World:
         return GridWorld(Layout.from_file(files[name]))
     if name in WORLDS:
         return WORLDS[name]()
+    if name.startswith(CONTINUOUS_PREFIX):
+        inner = _named_world(name.removeprefix(CONTINUOUS_PREFIX), layouts)
+        if not isinstance(inner, GridWorld):
+            raise ArgumentError(f"{shown(name)}: {CONTINUOUS_PREFIX} goes before the name of a grid world or a layout")
+        return ContinuousMaze(inner.layout, name=CONTINUOUS_PREFIX + inner.name)
     if name.endswith(".txt"):
         return GridWorld(Layout.from_file(name))
     match = _RULE.fullmatch(name)
@@ -169,7 +229,7 @@ def _named_world(name: str, layouts: str | Path | None) -> World:
     known = known if known.endswith("?") else f"{known}."
     raise UnknownNameError(
         f"unknown world {shown(name)}; {known} A rule (room:20x30, rooms:4x4x5:SEED, maze:10x15:SEED) "
-        "or the path of a .txt layout works too"
+        "or the path of a .txt layout works too, and continuous:NAME for any of them as a continuous maze"
     )
 
 
@@ -188,6 +248,10 @@ def world_from_description(description: Any) -> World | None:
     if kind == "box":
         box = convert(description, BoxDescription, "the description of a world")
         return BoxWorld(tuple(box.sides), box.step, box.name)
+    if kind == "continuous":
+        maze = convert(description, ContinuousDescription, "the description of a world")
+        steps: Any = maze.steps
+        return ContinuousMaze(Layout.from_text(maze.layout, maze.name), maze.deviation, steps, maze.name)
     if kind == "grid":
         grid = convert(description, GridDescription, "the description of a world")
         observation: Any = grid.observation

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 FIELD_CELLS = 96
 AGENT_COLOUR = (214, 64, 48)
+WALL_COLOUR = (40, 44, 52)
+FLOOR_COLOUR = (236, 236, 230)
 
 
 class ClosedForm(NamedTuple):
@@ -25,6 +27,26 @@ class ClosedForm(NamedTuple):
 
     modes: NDArray[np.int64]
     mu: NDArray[np.float64]
+
+
+class Discretisation(NamedTuple):
+    """A world whose states cannot be listed, reduced to a fine regular grid of one or two axes.
+
+    Attributes:
+        observations: (n, axes) the grid points, as observed.
+        matrix: (n, n) row-stochastic one-step transition matrix between them.
+        weights: (n,) their stationary weights; None where they are to be computed from the matrix.
+        numbers: grid of the numbers of its points, -1 where there is none (a wall).
+        origin: (axes,) the observation at the first place of ``numbers``.
+        spacing: (axes,) the distance between neighbours, in units of observations.
+    """
+
+    observations: NDArray[Any]
+    matrix: "csr_array"
+    weights: NDArray[np.float64] | None
+    numbers: NDArray[np.int64]
+    origin: NDArray[np.float64]
+    spacing: NDArray[np.float64]
 
 
 @runtime_checkable
@@ -120,6 +142,13 @@ class World(Protocol):
 
         Returns:
             The eigenpairs, or None.
+        """
+        return None
+
+    def discretisation(self) -> Discretisation | None:
+        """The world on a fine grid, from which ``solve`` has its ground truth; None where no such grid is known.
+
+        The matrix must be that of the steps which :meth:`step` makes, up to the error of the grid.
         """
         return None
 

@@ -17,6 +17,7 @@ FILLED_SHARE = 0.05
 # Just below a spectrum that begins at 0: close enough to tell eigenvalues of 1e-6 apart, far enough not to be singular.
 SHIFT = -1e-6
 ROUNDING = 1e-14
+LANCZOS_TOLERANCE = 1e-10
 
 Say = Callable[[str], None]
 
@@ -30,7 +31,7 @@ class Eigenpairs(NamedTuple):
 
 
 def smallest_eigenpairs(
-    symmetric: csr_array, count: int, say: Say | None = None, *, largest_mu: float = 1.0
+    symmetric: csr_array, count: int, say: Say | None = None, *, largest_mu: float = 1.0, factorise: bool = True
 ) -> Eigenpairs:
     """The ``count`` smallest eigenpairs of I - S.
 
@@ -39,6 +40,8 @@ def smallest_eigenpairs(
         count: how many pairs.
         say: called with a short message when a long stage begins.
         largest_mu: no eigenvalue of S exceeds this; 1 for every S in the inner product of its stationary rho.
+        factorise: False where rows have hundreds of entries, as in discretised kernels: the factors of I - S would
+            fill memory, while eigenvalues lie far enough apart for Lanczos without them.
 
     Returns:
         The eigenpairs, eigenvalues ascending.
@@ -49,18 +52,31 @@ def smallest_eigenpairs(
     laplacian = csr_array(eye_array(size) - symmetric)
     # A matrix that is nearly full, or a good part of all eigenvectors, does not suit a sparse solver.
     heavy = laplacian.nnz > FILLED_SHARE * size**2 or count > size // 4
-    if size <= DENSE_LIMIT or (heavy and size <= DENSE_LIMIT_FILLED):
+    if size <= DENSE_LIMIT or (factorise and heavy and size <= DENSE_LIMIT_FILLED):
         values, vectors = eigh(laplacian.toarray(), subset_by_index=[0, count - 1])
     elif count > size // 4:
         raise ArgumentError(
             f"{count} of {size} eigenvectors are too many for a sparse solver; ask for at most {size // 4}"
         )
+    elif not factorise:
+        values, vectors = _lanczos(symmetric, count, say or (lambda _: None))
     else:
         shift = SHIFT - max(largest_mu - 1.0, 0.0)
         values, vectors = _shift_invert(laplacian, count, shift, say or (lambda _: None))
     values = np.where(np.abs(values) < ROUNDING, 0.0, values)
     residuals = np.linalg.norm(laplacian @ vectors - vectors * values, axis=0)
     return Eigenpairs(values, vectors, residuals)
+
+
+def _lanczos(symmetric: csr_array, count: int, say: Say) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    size = symmetric.shape[0]
+    say(f"Lanczos for {count} eigenvectors of {size:,} states")
+    start = np.random.default_rng(0).standard_normal(size)
+    values, vectors = eigsh(
+        symmetric, k=count, which="LA", v0=start, ncv=min(size, 3 * count + 20), tol=LANCZOS_TOLERANCE
+    )
+    order = np.argsort(-values)
+    return 1.0 - values[order], vectors[:, order]
 
 
 def _shift_invert(

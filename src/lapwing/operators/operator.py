@@ -12,7 +12,7 @@ from scipy.sparse.linalg import splu
 from lapwing.checks import as_reals, shown
 from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import Definition
-from lapwing.environments import World
+from lapwing.environments import Discretisation, World
 from lapwing.errors import ArgumentError, DataError, LapwingError
 
 MAX_DENSE_STATES = 6000
@@ -80,19 +80,38 @@ class Operator:
 
 
 def operator_from_world(world: World, rho: "ArrayLike | str | None" = None) -> Operator:
-    """The exact operator of a world under its own policy, if its states can be listed.
+    """The exact operator of a world under its own policy; where states cannot be listed, that of its discretisation.
 
     Args:
-        world: with a table and a transition matrix.
+        world: with a table and a transition matrix, or with a discretisation.
         rho: None (stationary), ``"uniform"``, or (states,) weights.
 
     Returns:
         The operator.
     """
+    grid = world.discretisation()
+    if grid is not None:
+        return operator_from_discretisation(world, grid, rho)
     matrix, table = world.transition_matrix(), world.table()
     if matrix is None or table is None:
         raise DataError(f"{world.name} has no transition matrix; solve() knows its closed form, if it has one")
     return Operator(matrix, _weights(matrix, rho), table, exact=True, metadata={"world": world.describe()})
+
+
+def operator_from_discretisation(world: World, grid: Discretisation, rho: ArrayLike | str | None = None) -> Operator:
+    """The operator of a world on a fine grid.
+
+    Args:
+        world: the world.
+        grid: its discretisation.
+        rho: None (the grid's own weights), ``"uniform"``, or (points,) weights.
+
+    Returns:
+        The operator between grid points; its eigenvalues have the error of the grid.
+    """
+    weights = _weights(grid.matrix, grid.weights if rho is None else rho)
+    metadata = {"world": world.describe(), "grid_points": len(weights)}
+    return Operator(grid.matrix, weights, grid.observations, exact=True, metadata=metadata)
 
 
 def operator_from_matrix(

@@ -77,6 +77,15 @@ class GridDescription(Struct, frozen=True):
     policy: list[list[float]] | None = None
 
 
+class ContinuousDescription(Struct, frozen=True):
+    """A layout as a continuous world, in the metadata of models and data sets."""
+
+    name: str
+    layout: str
+    deviation: float
+    steps: str
+
+
 class EpisodeLengths(Struct, frozen=True):
     """How many episodes have which ``lengths``, or lie between which ``edges``."""
 
