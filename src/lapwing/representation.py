@@ -17,11 +17,13 @@ from lapwing.diagnostics.problems import Problem, find_problems
 from lapwing.encoders.cosine import CosineEncoder
 from lapwing.encoders.encoder import Encoder
 from lapwing.encoders.interpolated import InterpolatedEncoder
+from lapwing.encoders.leading import LeadingEncoder
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.errors import ArgumentError, DamagedFileError, LapwingError
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, LEARNED_TOLERANCE
 from lapwing.storage.models import read_model, write_model
-from lapwing.storage.schemas import EncoderRecord, world_name
+from lapwing.storage.reading import convert
+from lapwing.storage.schemas import EncoderRecord, LeadingRecord, world_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -290,6 +292,12 @@ def _load_encoder(record: EncoderRecord, arrays: dict[str, NDArray[Any]], module
         return CosineEncoder.from_arrays(inside)
     if record.kind == "interpolated":
         return InterpolatedEncoder.from_arrays(inside)
+    if record.kind == "leading":
+        parts = convert(record.config, LeadingRecord, "the encoder of leading entries")
+        if parts.inner.kind == "leading":
+            raise DamagedFileError("an encoder of leading entries stands behind another; the file is damaged")
+        behind = {f"encoder.{name.removeprefix('inner.')}": array for name, array in inside.items() if "." in name}
+        return LeadingEncoder.from_arrays(parts.columns, _load_encoder(parts.inner, behind, None), inside)
     raise DamagedFileError(f"its encoder is of kind {shown(record.kind)}, unknown here; update lapwing")
 
 

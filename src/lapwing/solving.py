@@ -1,6 +1,7 @@
 """``operator`` and ``solve``: exact, from a world or a matrix, or tabular, from counted experience."""
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from lapwing.diagnostics.noise import sampling_angles
 from lapwing.diagnostics.problems import ProblemError, above_the_rank, one_state
 from lapwing.encoders.cosine import CosineEncoder
 from lapwing.encoders.interpolated import InterpolatedEncoder
+from lapwing.encoders.leading import LeadingEncoder
 from lapwing.encoders.lookup import LookupEncoder
-from lapwing.environments import ClosedForm, Discretisation, Layout, World, make_world
+from lapwing.environments import ClosedForm, Discretisation, Hidden, Layout, World, make_world
 from lapwing.errors import ArgumentError, LapwingWarning
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, canonical_signs, group_degenerate
 from lapwing.operators.eigensolver import Eigenpairs, Say, smallest_eigenpairs
@@ -114,6 +116,9 @@ def solve(
     dim = whole
     source = _with_world(source, layouts, observation=observation, slip=slip, policy=policy)
     if isinstance(source, World):
+        behind = source.hidden()
+        if behind is not None:
+            return _seen(source, behind, solve(behind.world, dim, definition=chosen, rho=rho, say=say))
         found = source.closed_form(2 * dim + EXTRA_PAIRS)
         if found is not None:
             _refuse_options(source, rho=rho)
@@ -145,6 +150,29 @@ def solve(
         next_mu=float(1.0 - pairs.values[kept]) if kept < len(pairs.values) else None,
         metadata={**built.metadata, "method": "solve", "reversible": built.is_reversible()},
     )
+
+
+def _seen(world: World, behind: Hidden, truth: LaplacianRepresentation) -> LaplacianRepresentation:
+    """The ground truth of the world behind as a function of what is seen."""
+    points, weights = truth.encoder.support()  # type: ignore[attr-defined]
+    metadata = {**truth.metadata, "world": world.describe()}
+    if behind.columns is not None:
+        return replace(
+            truth, encoder=LeadingEncoder(behind.columns, truth.encoder, behind.see(points), weights), metadata=metadata
+        )
+    # What is drawn is known too, though it does not count in a score.
+    drawn = behind.world.field_points()
+    if drawn is not None:
+        points, weights = np.concatenate([points, drawn]), np.append(weights, np.zeros(len(drawn)))
+    seen = behind.see(points)
+    # States that look the same are one row of the table.
+    rows: dict[bytes, int] = {}
+    numbers = np.array([rows.setdefault(image.tobytes(), len(rows)) for image in seen])
+    first = np.unique(numbers, return_index=True)[1]
+    merged = np.zeros(len(rows))
+    np.add.at(merged, numbers, weights)
+    values = np.asarray(truth.transform_all(points[first]), dtype=np.float64)
+    return replace(truth, encoder=LookupEncoder(seen[first], values, merged), metadata=metadata)
 
 
 def _from_discretisation(

@@ -195,7 +195,7 @@ def test_the_ground_truth_of_a_maze_is_that_of_its_walk() -> None:
 
 
 def test_the_operator_of_a_maze_is_its_discretisation() -> None:
-    maze = ContinuousMaze(CORNER, 0.7, "uniform")
+    maze = ContinuousMaze(CORNER, 1.0, "uniform")
     built = lw.operator(maze)
     assert built.num_states == len(built.observations) == maze.discretisation().matrix.shape[0]
     assert built.is_reversible()

@@ -4,6 +4,7 @@ from lapwing.environments.box import BoxWorld, box_eigenfunctions
 from lapwing.environments.continuous import ContinuousMaze
 from lapwing.environments.grid import MOVE_NAMES, MOVES, GridWorld
 from lapwing.environments.layouts import Layout, corridors, perfect_maze, room, rooms, symmetric_rooms
+from lapwing.environments.observation_wrappers import ImageObservations, NoisyObservations
 from lapwing.environments.registry import (
     LAYOUTS_VARIABLE,
     WORLDS,
@@ -13,7 +14,15 @@ from lapwing.environments.registry import (
     world_from_description,
     world_names,
 )
-from lapwing.environments.world import AGENT_COLOUR, FLOOR_COLOUR, WALL_COLOUR, ClosedForm, Discretisation, World
+from lapwing.environments.world import (
+    AGENT_COLOUR,
+    FLOOR_COLOUR,
+    WALL_COLOUR,
+    ClosedForm,
+    Discretisation,
+    Hidden,
+    World,
+)
 
 __all__ = [
     "AGENT_COLOUR",
@@ -28,7 +37,10 @@ __all__ = [
     "ContinuousMaze",
     "Discretisation",
     "GridWorld",
+    "Hidden",
+    "ImageObservations",
     "Layout",
+    "NoisyObservations",
     "World",
     "box_eigenfunctions",
     "corridors",

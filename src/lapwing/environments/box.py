@@ -186,6 +186,14 @@ class BoxWorld(World):
         width = self.sides[1] if self.dimension > 1 else 0.15 * self.sides[0]
         return 0.0, width, self.sides[0], 0.0
 
+    def picture_places(self, observations: NDArray[Any]) -> NDArray[np.float64]:
+        """The first two coordinates; a box of one axis has its points in the middle of the strip."""
+        scaled = np.asarray(observations, dtype=np.float64)[:, :2] + 0.5
+        if self.dimension == 1:
+            scaled = np.stack([scaled[:, 0], np.full(len(scaled), 0.5)], axis=1)
+        _, right, bottom, _ = self.field_extent()
+        return scaled * np.array([bottom, right])
+
     def field_reach(self, cells: int = FIELD_CELLS) -> tuple[float, float]:
         """``max_step`` in cells, down and across.
 

@@ -305,6 +305,11 @@ class ContinuousMaze(World):
         rows, columns = self.layout.shape
         return 0.0, columns, rows, 0.0
 
+    def picture_places(self, observations: NDArray[Any]) -> NDArray[np.float64]:
+        """The points themselves, in cells."""
+        middle, side = self._box
+        return np.asarray(observations, dtype=np.float64) * side + middle
+
     def field_reach(self, cells: int = FIELD_CELLS) -> tuple[float, float]:
         """``max_step`` in points of the raster, down and across."""
         reach = max(2, cells // max(self.layout.shape)) * self.max_step

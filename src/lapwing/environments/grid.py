@@ -256,6 +256,12 @@ class GridWorld(World):
         rows, columns = self.layout.shape
         return -0.5, columns - 0.5, rows - 0.5, -0.5
 
+    def picture_places(self, observations: NDArray[Any]) -> NDArray[np.float64] | None:
+        """The cells of ``xy`` observations; None in the other modes."""
+        if self.observation != "xy":
+            return None
+        return (np.asarray(observations, dtype=np.float64) + 0.5) * np.array(self.layout.shape)
+
     def render(self, state: Any) -> NDArray[np.uint8]:
         """The world with the agent, enlarged to at least 256 pixels along its longer side.
 

@@ -20,10 +20,17 @@ from lapwing.environments.layouts import (
     rooms,
     symmetric_rooms,
 )
+from lapwing.environments.observation_wrappers import ImageObservations, NoisyObservations
 from lapwing.environments.world import World
 from lapwing.errors import ArgumentError, UnknownNameError, did_you_mean
 from lapwing.storage.reading import convert
-from lapwing.storage.schemas import BoxDescription, ContinuousDescription, GridDescription
+from lapwing.storage.schemas import (
+    BoxDescription,
+    ContinuousDescription,
+    GridDescription,
+    ImagesDescription,
+    NoisyDescription,
+)
 
 LAYOUTS_VARIABLE = "LAPWING_LAYOUTS"
 
@@ -117,6 +124,8 @@ WORLDS: dict[str, Callable[[], World]] = {
     "Maze-32": _grid(perfect_maze, 16, 15, seed=32, name="Maze-32"),
     # Sides in ratio 1 : 0.8 : 0.65 so that no eigenvalue repeats.
     "UMaze": _continuous(_U, 0.4, "UMaze", "a U of three corridors"),
+    "UMaze-29": lambda: NoisyObservations(WORLDS["UMaze"](), 27, 0.3),
+    "UMaze-Pixels": lambda: ImageObservations(WORLDS["UMaze"]()),
     "MediumMaze": _continuous(_MEDIUM, 0.3, "MediumMaze", "corridors with two ways round and dead ends"),
     "LargeMaze": _continuous(_LARGE, 0.35, "LargeMaze", "a spiral of corridors around a hall"),
     "ContinuousFourRooms": _continuous(_FOUR_ROOMS, 0.4, "ContinuousFourRooms", "the classic four rooms"),
@@ -252,6 +261,14 @@ def world_from_description(description: Any) -> World | None:
         maze = convert(description, ContinuousDescription, "the description of a world")
         steps: Any = maze.steps
         return ContinuousMaze(Layout.from_text(maze.layout, maze.name), maze.deviation, steps, maze.name)
+    if kind == "noisy":
+        noisy = convert(description, NoisyDescription, "the description of a world")
+        inner = _described_inner(noisy.world)
+        return None if inner is None else NoisyObservations(inner, noisy.dimensions, noisy.deviation, noisy.name)
+    if kind == "images":
+        images = convert(description, ImagesDescription, "the description of a world")
+        inner = _described_inner(images.world)
+        return None if inner is None else ImageObservations(inner, images.size, images.name)
     if kind == "grid":
         grid = convert(description, GridDescription, "the description of a world")
         observation: Any = grid.observation
@@ -262,6 +279,12 @@ def world_from_description(description: Any) -> World | None:
         world = WORLDS[name]()
         return world if world.describe() == description else None
     return None
+
+
+def _described_inner(description: dict[str, Any]) -> World | None:
+    """The world behind another; one wrapper does not stand behind another, however deep a file says."""
+    wrapped = description.get("kind") in ("noisy", "images", "product")
+    return None if wrapped else world_from_description(description)
 
 
 def _layout_by_rule(name: str, match: re.Match[str]) -> Layout:

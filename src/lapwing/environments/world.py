@@ -1,6 +1,7 @@
 """The interface of every world: what collecting, solving, learning and drawing may ask of it."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -47,6 +48,20 @@ class Discretisation(NamedTuple):
     numbers: NDArray[np.int64]
     origin: NDArray[np.float64]
     spacing: NDArray[np.float64]
+
+
+class Hidden(NamedTuple):
+    """The world behind one that shows the same states in another way.
+
+    Attributes:
+        world: it makes the steps, and its ground truth is that of the world that shows it otherwise.
+        see: from (n, ...) observations of it to what is seen there, always the same.
+        columns: how many leading entries of what is seen are its observation; None where it cannot be read off.
+    """
+
+    world: "World"
+    see: Callable[[NDArray[Any]], NDArray[Any]]
+    columns: int | None
 
 
 @runtime_checkable
@@ -152,6 +167,10 @@ class World(Protocol):
         """
         return None
 
+    def hidden(self) -> Hidden | None:
+        """The world behind, where this one only shows it otherwise; else None."""
+        return None
+
     def field_points(self, cells: int = FIELD_CELLS) -> NDArray[Any] | None:
         """(n, ...) observations at which a function is drawn; None where there is no picture.
 
@@ -177,6 +196,17 @@ class World(Protocol):
     def field_extent(self) -> tuple[float, float, float, float]:
         """Left, right, bottom and top of the picture, in the world's own units."""
         raise ArgumentError(f"{self.name} has no picture")
+
+    def picture_places(self, observations: NDArray[Any]) -> NDArray[np.float64] | None:
+        """Where observations lie in the picture.
+
+        Args:
+            observations: (n, ...) observations.
+
+        Returns:
+            (n, 2) places, down and across, in the units of :meth:`field_extent`; None where there is no picture.
+        """
+        return None
 
     def field_reach(self, cells: int = FIELD_CELLS) -> tuple[float, float] | None:
         """The longest step down and across the picture, in cells; None where steps are listed in the matrix.

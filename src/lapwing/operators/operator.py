@@ -1,6 +1,6 @@
 """One-step operators and the inner product they are symmetrised in."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,11 @@ def operator_from_world(world: World, rho: "ArrayLike | str | None" = None) -> O
     Returns:
         The operator.
     """
+    behind = world.hidden()
+    if behind is not None:
+        built = operator_from_world(behind.world, rho)
+        metadata = {**built.metadata, "world": world.describe()}
+        return replace(built, observations=behind.see(built.observations), metadata=metadata)
     grid = world.discretisation()
     if grid is not None:
         return operator_from_discretisation(world, grid, rho)

@@ -122,7 +122,9 @@ class DrawnField:
     @property
     def hidden_axes(self) -> bool:
         """Whether the world has more axes than its picture."""
-        return self.world is not None and bool(self.world.field_reach(CELLS)) and self.points.shape[1] > 2
+        if self.world is None or self.world.hidden() is not None:
+            return False
+        return bool(self.world.field_reach(CELLS)) and self.points.shape[1] > 2
 
     def place(self, point: int) -> str:
         """Where a point lies, as text."""

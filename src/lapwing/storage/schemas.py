@@ -31,6 +31,13 @@ class RotatedRecord(Struct, frozen=True):
     inner: EncoderRecord
 
 
+class LeadingRecord(Struct, frozen=True):
+    """Configuration of an encoder of the first entries of observations: how many, and the encoder behind."""
+
+    columns: Positive
+    inner: EncoderRecord
+
+
 class NetworkRecord(Struct, frozen=True):
     """What the configuration of every network has besides its options."""
 
@@ -84,6 +91,23 @@ class ContinuousDescription(Struct, frozen=True):
     layout: str
     deviation: float
     steps: str
+
+
+class NoisyDescription(Struct, frozen=True):
+    """A world beside dimensions of noise, in the metadata of models and data sets."""
+
+    name: str
+    world: dict[str, Any]
+    dimensions: int
+    deviation: float
+
+
+class ImagesDescription(Struct, frozen=True):
+    """A world seen as images, in the metadata of models and data sets."""
+
+    name: str
+    world: dict[str, Any]
+    size: int
 
 
 class EpisodeLengths(Struct, frozen=True):
