@@ -14,7 +14,7 @@ from lapwing.checks import as_path, shown
 from lapwing.definitions import Definition, as_definition, one_step, parse_definition
 from lapwing.diagnostics.certificate import Certificate, certify
 from lapwing.diagnostics.problems import Problem, find_problems
-from lapwing.encoders.cosine import CosineEncoder
+from lapwing.encoders.cosine import CircleEncoder, CosineEncoder
 from lapwing.encoders.encoder import Encoder
 from lapwing.encoders.interpolated import InterpolatedEncoder
 from lapwing.encoders.leading import LeadingEncoder
@@ -290,6 +290,8 @@ def _load_encoder(record: EncoderRecord, arrays: dict[str, NDArray[Any]], module
         return LookupEncoder.from_arrays(inside)
     if record.kind == "cosine":
         return CosineEncoder.from_arrays(inside)
+    if record.kind == "circle":
+        return CircleEncoder.from_arrays(inside)
     if record.kind == "interpolated":
         return InterpolatedEncoder.from_arrays(inside)
     if record.kind == "leading":

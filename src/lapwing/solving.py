@@ -14,11 +14,11 @@ from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import Definition, as_definition, one_step
 from lapwing.diagnostics.noise import sampling_angles
 from lapwing.diagnostics.problems import ProblemError, above_the_rank, one_state
-from lapwing.encoders.cosine import CosineEncoder
+from lapwing.encoders.cosine import CircleEncoder, CosineEncoder
 from lapwing.encoders.interpolated import InterpolatedEncoder
 from lapwing.encoders.leading import LeadingEncoder
 from lapwing.encoders.lookup import LookupEncoder
-from lapwing.environments import ClosedForm, Discretisation, Hidden, Layout, World, make_world
+from lapwing.environments import CircleClosedForm, ClosedForm, Discretisation, Hidden, Layout, World, make_world
 from lapwing.errors import ArgumentError, LapwingWarning
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, canonical_signs, group_degenerate
 from lapwing.operators.eigensolver import Eigenpairs, Say, smallest_eigenpairs
@@ -232,12 +232,13 @@ def _warn_if_disconnected(built: Operator) -> None:
 
 
 def _from_closed_form(world: World, found: ClosedForm, dim: int, definition: Definition) -> LaplacianRepresentation:
-    """The closed form: products of cosines (paper, Appendix "Abstract setting")."""
+    """The closed form: products of cosines (paper, Appendix "Abstract setting"), or waves on a circle."""
+    circle = isinstance(found, CircleClosedForm)
     # Infinitely many eigenvalues crowd at 1: a cluster that does not end here is completed no further than ``dim``.
     ends = [_end_of_cluster(1.0 - found.mu, dim, tolerance) for tolerance in (EXACT_TOLERANCE, DATA_TOLERANCE)]
     kept = max((end for end in ends if end < len(found.mu)), default=dim)
     return LaplacianRepresentation(
-        encoder=CosineEncoder(found.modes[:kept]),
+        encoder=(CircleEncoder if circle else CosineEncoder)(found.modes[:kept]),
         mu=found.mu[:kept],
         dim=dim,
         definition=definition,
@@ -245,7 +246,7 @@ def _from_closed_form(world: World, found: ClosedForm, dim: int, definition: Def
         residuals=np.zeros(kept),
         orthonormality_error=0.0,
         next_mu=float(found.mu[kept]),
-        metadata={"world": world.describe(), "method": "closed form", "reversible": True},
+        metadata={"world": world.describe(), "method": "closed form", "reversible": not circle},
     )
 
 

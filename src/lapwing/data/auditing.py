@@ -242,7 +242,7 @@ class Suspicion(NamedTuple):
 
 
 def suspect_glued_resets(data: Trajectories) -> Suspicion | None:
-    """Steps that look like a reset inside an episode; None where the data are too few to tell.
+    """Steps that look like a reset inside an episode; None where that cannot be told: from few data, or from images.
 
     With a table: rare steps between states that frequent steps join only over three hops or more. Without: steps
     more than four times as long as nine tenths of them.
@@ -253,7 +253,10 @@ def suspect_glued_resets(data: Trajectories) -> Suspicion | None:
     Returns:
         The number of such steps and their share of those examined, or None.
     """
-    return _by_hops(data.counts()) if data.has_table else _by_distance(data)
+    if data.has_table:
+        return _by_hops(data.counts())
+    # Two images differ as much when something moved a little further than its own size as when it moved far.
+    return _by_distance(data) if len(data.observation_shape) < 2 else None
 
 
 def _by_hops(counts: csr_array) -> Suspicion | None:

@@ -14,6 +14,7 @@ from lapwing.environments.registry import (
     world_from_description,
     world_names,
 )
+from lapwing.environments.rotation import NoisyRotation, circle_eigenfunctions
 from lapwing.environments.world import (
     AGENT_COLOUR,
     FLOOR_COLOUR,
@@ -41,8 +42,10 @@ __all__ = [
     "ImageObservations",
     "Layout",
     "NoisyObservations",
+    "NoisyRotation",
     "World",
     "box_eigenfunctions",
+    "circle_eigenfunctions",
     "corridors",
     "layout_files",
     "make_world",

@@ -15,6 +15,7 @@ MAX_NOISE_DIMENSIONS = 10_000
 IMAGE_SIZES = (8, 256)
 
 _SEED = 20
+_LARGEST_NOISE = 6.0  # standard deviations; observations have bounds
 _BLOCK = 4096
 
 # Grey levels, and the standard deviation of the agent's blob in pixels: wide enough that a tenth of a pixel shows.
@@ -92,6 +93,7 @@ class NoisyObservations(ObservationWrapper):
     name: str = ""
     observation_shape: tuple[int, ...] = field(init=False)
     actions: int | tuple[int, ...] = field(init=False)
+    observation_bounds: tuple[float, float] = field(init=False)
 
     def __post_init__(self) -> None:
         """Refuse noise beside anything but vectors."""
@@ -110,6 +112,8 @@ class NoisyObservations(ObservationWrapper):
         object.__setattr__(self, "name", self.name or f"{self.inner.name}-{width}")
         object.__setattr__(self, "observation_shape", (width,))
         object.__setattr__(self, "actions", self.inner.actions)
+        (low, high), largest = self.inner.observation_bounds, _LARGEST_NOISE * deviation
+        object.__setattr__(self, "observation_bounds", (min(low, -largest), max(high, largest)))
 
     def reset(self, count: int, rng: np.random.Generator) -> NDArray[Any]:
         """(count,) records of a start state of the world behind and its noise."""
@@ -126,8 +130,12 @@ class NoisyObservations(ObservationWrapper):
         kind = [("state", states.dtype, states.shape[1:]), ("noise", np.float32, (self.dimensions,))]
         records = np.empty(len(states), dtype=kind)
         records["state"] = states
-        records["noise"] = self.deviation * rng.standard_normal((len(states), self.dimensions), dtype=np.float32)
+        records["noise"] = self._noise(len(states), rng)
         return records
+
+    def _noise(self, count: int, rng: np.random.Generator) -> NDArray[np.float32]:
+        noise = rng.standard_normal((count, self.dimensions), dtype=np.float32)
+        return np.float32(self.deviation) * np.clip(noise, -_LARGEST_NOISE, _LARGEST_NOISE)
 
     def observe(self, states: NDArray[Any]) -> NDArray[np.float32]:
         """(n, entries + dimensions) observations of the world behind, followed by the noise."""
@@ -137,8 +145,8 @@ class NoisyObservations(ObservationWrapper):
 
     def see(self, observations: NDArray[Any]) -> NDArray[np.float32]:
         """Observations of the world behind, followed by noise of a fixed seed."""
-        noise = np.random.default_rng(_SEED).standard_normal((len(observations), self.dimensions), dtype=np.float32)
-        return np.concatenate([np.asarray(observations, dtype=np.float32), self.deviation * noise], axis=1)
+        noise = self._noise(len(observations), np.random.default_rng(_SEED))
+        return np.concatenate([np.asarray(observations, dtype=np.float32), noise], axis=1)
 
     def hidden(self) -> Hidden:
         """The world behind: its observations are the first entries."""

@@ -21,6 +21,7 @@ from lapwing.environments.layouts import (
     symmetric_rooms,
 )
 from lapwing.environments.observation_wrappers import ImageObservations, NoisyObservations
+from lapwing.environments.rotation import NoisyRotation
 from lapwing.environments.world import World
 from lapwing.errors import ArgumentError, UnknownNameError, did_you_mean
 from lapwing.storage.reading import convert
@@ -30,6 +31,7 @@ from lapwing.storage.schemas import (
     GridDescription,
     ImagesDescription,
     NoisyDescription,
+    RotationDescription,
 )
 
 LAYOUTS_VARIABLE = "LAPWING_LAYOUTS"
@@ -122,6 +124,7 @@ WORLDS: dict[str, Callable[[], World]] = {
     "Maze-19": _grid(perfect_maze, 9, 9, seed=19, name="Maze-19"),
     "Maze-26": _grid(perfect_maze, 13, 15, seed=26, name="Maze-26"),
     "Maze-32": _grid(perfect_maze, 16, 15, seed=32, name="Maze-32"),
+    "NoisyRotation": NoisyRotation,
     # Sides in ratio 1 : 0.8 : 0.65 so that no eigenvalue repeats.
     "UMaze": _continuous(_U, 0.4, "UMaze", "a U of three corridors"),
     "UMaze-29": lambda: NoisyObservations(WORLDS["UMaze"](), 27, 0.3),
@@ -261,6 +264,9 @@ def world_from_description(description: Any) -> World | None:
         maze = convert(description, ContinuousDescription, "the description of a world")
         steps: Any = maze.steps
         return ContinuousMaze(Layout.from_text(maze.layout, maze.name), maze.deviation, steps, maze.name)
+    if kind == "rotation":
+        turning = convert(description, RotationDescription, "the description of a world")
+        return NoisyRotation(turning.drift, turning.noise, turning.name)
     if kind == "noisy":
         noisy = convert(description, NoisyDescription, "the description of a world")
         inner = _described_inner(noisy.world)

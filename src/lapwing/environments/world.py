@@ -30,6 +30,15 @@ class ClosedForm(NamedTuple):
     mu: NDArray[np.float64]
 
 
+class CircleClosedForm(ClosedForm):
+    """Eigenpairs of the symmetrised operator of a directed walk on a circle, the eigenfunctions being its waves.
+
+    Its modes are those of :func:`lapwing.environments.rotation.circle_eigenfunctions`.
+    """
+
+    __slots__ = ()
+
+
 class Discretisation(NamedTuple):
     """A world whose states cannot be listed, reduced to a fine regular grid of one or two axes.
 

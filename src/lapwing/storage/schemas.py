@@ -110,6 +110,14 @@ class ImagesDescription(Struct, frozen=True):
     size: int
 
 
+class RotationDescription(Struct, frozen=True):
+    """A noisy rotation, in the metadata of models and data sets."""
+
+    name: str
+    drift: float
+    noise: float
+
+
 class EpisodeLengths(Struct, frozen=True):
     """How many episodes have which ``lengths``, or lie between which ``edges``."""
 
