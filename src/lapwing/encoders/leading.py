@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lapwing.encoders.base import Encoder
+from lapwing.encoders.encoder import Encoder
 from lapwing.errors import ArgumentError, DamagedFileError
 
 
