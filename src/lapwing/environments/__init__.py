@@ -5,6 +5,7 @@ from lapwing.environments.continuous import ContinuousMaze
 from lapwing.environments.grid import MOVE_NAMES, MOVES, GridWorld
 from lapwing.environments.layouts import Layout, corridors, perfect_maze, room, rooms, symmetric_rooms
 from lapwing.environments.observation_wrappers import ImageObservations, NoisyObservations
+from lapwing.environments.potential import PotentialWorld
 from lapwing.environments.registry import (
     LAYOUTS_VARIABLE,
     WORLDS,
@@ -45,6 +46,7 @@ __all__ = [
     "Layout",
     "NoisyObservations",
     "NoisyRotation",
+    "PotentialWorld",
     "World",
     "box_eigenfunctions",
     "circle_eigenfunctions",

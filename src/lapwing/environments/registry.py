@@ -21,6 +21,7 @@ from lapwing.environments.layouts import (
     symmetric_rooms,
 )
 from lapwing.environments.observation_wrappers import ImageObservations, NoisyObservations
+from lapwing.environments.potential import PotentialWorld
 from lapwing.environments.rotation import NoisyRotation
 from lapwing.environments.world import World
 from lapwing.errors import ArgumentError, UnknownNameError, did_you_mean
@@ -31,6 +32,7 @@ from lapwing.storage.schemas import (
     GridDescription,
     ImagesDescription,
     NoisyDescription,
+    PotentialDescription,
     RotationDescription,
 )
 
@@ -125,6 +127,8 @@ WORLDS: dict[str, Callable[[], World]] = {
     "Maze-26": _grid(perfect_maze, 13, 15, seed=26, name="Maze-26"),
     "Maze-32": _grid(perfect_maze, 16, 15, seed=32, name="Maze-32"),
     "NoisyRotation": NoisyRotation,
+    "DoubleWell": lambda: PotentialWorld("double_well", 0.02, "DoubleWell"),
+    "FourWell": lambda: PotentialWorld("four_well", 0.01, "FourWell"),
     # Sides in ratio 1 : 0.8 : 0.65 so that no eigenvalue repeats.
     "UMaze": _continuous(_U, 0.4, "UMaze", "a U of three corridors"),
     "UMaze-29": lambda: NoisyObservations(WORLDS["UMaze"](), 27, 0.3),
@@ -267,6 +271,9 @@ def world_from_description(description: Any) -> World | None:
     if kind == "rotation":
         turning = convert(description, RotationDescription, "the description of a world")
         return NoisyRotation(turning.drift, turning.noise, turning.name)
+    if kind == "potential":
+        wells = convert(description, PotentialDescription, "the description of a world")
+        return PotentialWorld(wells.potential, wells.time_step, wells.name)
     if kind == "noisy":
         noisy = convert(description, NoisyDescription, "the description of a world")
         inner = _described_inner(noisy.world)

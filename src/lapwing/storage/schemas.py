@@ -118,6 +118,14 @@ class RotationDescription(Struct, frozen=True):
     noise: float
 
 
+class PotentialDescription(Struct, frozen=True):
+    """A diffusion in a potential, in the metadata of models and data sets."""
+
+    name: str
+    potential: str
+    time_step: float
+
+
 class EpisodeLengths(Struct, frozen=True):
     """How many episodes have which ``lengths``, or lie between which ``edges``."""
 
