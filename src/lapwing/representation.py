@@ -19,11 +19,12 @@ from lapwing.encoders.encoder import Encoder
 from lapwing.encoders.interpolated import InterpolatedEncoder
 from lapwing.encoders.leading import LeadingEncoder
 from lapwing.encoders.lookup import LookupEncoder
+from lapwing.encoders.product_encoder import ProductEncoder
 from lapwing.errors import ArgumentError, DamagedFileError, LapwingError
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, LEARNED_TOLERANCE
 from lapwing.storage.models import read_model, write_model
 from lapwing.storage.reading import convert
-from lapwing.storage.schemas import EncoderRecord, LeadingRecord, world_name
+from lapwing.storage.schemas import EncoderRecord, LeadingRecord, ProductRecord, world_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -294,6 +295,16 @@ def _load_encoder(record: EncoderRecord, arrays: dict[str, NDArray[Any]], module
         return CircleEncoder.from_arrays(inside)
     if record.kind == "interpolated":
         return InterpolatedEncoder.from_arrays(inside)
+    if record.kind == "product":
+        product = convert(record.config, ProductRecord, "the product of encoders")
+        factors = []
+        for number, factor in enumerate(product.factors):
+            if factor.kind in ("leading", "product"):
+                raise DamagedFileError("the factors of a product stand for others; the file is damaged")
+            begin = f"{number}."
+            own = {f"encoder.{n.removeprefix(begin)}": array for n, array in inside.items() if n.startswith(begin)}
+            factors.append(_load_encoder(factor, own, None))
+        return ProductEncoder.from_arrays(factors, product.widths, inside)
     if record.kind == "leading":
         parts = convert(record.config, LeadingRecord, "the encoder of leading entries")
         if parts.inner.kind == "leading":

@@ -1,13 +1,15 @@
 """``operator`` and ``solve``: exact, from a world or a matrix, or tabular, from counted experience."""
 
+import heapq
 import warnings
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 
 from lapwing.checks import as_whole, shown
 from lapwing.data.trajectories import Trajectories
@@ -18,10 +20,11 @@ from lapwing.encoders.cosine import CircleEncoder, CosineEncoder
 from lapwing.encoders.interpolated import InterpolatedEncoder
 from lapwing.encoders.leading import LeadingEncoder
 from lapwing.encoders.lookup import LookupEncoder
+from lapwing.encoders.product_encoder import ProductEncoder
 from lapwing.environments import CircleClosedForm, ClosedForm, Discretisation, Hidden, Layout, World, make_world
 from lapwing.errors import ArgumentError, LapwingWarning
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, canonical_signs, group_degenerate
-from lapwing.operators.eigensolver import Eigenpairs, Say, smallest_eigenpairs
+from lapwing.operators.eigensolver import Eigenpairs, Say, lowest_mu, smallest_eigenpairs
 from lapwing.operators.operator import (
     Operator,
     operator_from_discretisation,
@@ -33,6 +36,8 @@ from lapwing.representation import LaplacianRepresentation
 from lapwing.storage.schemas import world_name
 
 EXTRA_PAIRS = 6
+LOWEST_SINC = -0.2173  # no eigenvalue of a walk in a box is below it
+WIDE_ROWS = 50  # entries per row above which factors of the matrix would fill memory
 
 
 def operator(
@@ -119,6 +124,10 @@ def solve(
         behind = source.hidden()
         if behind is not None:
             return _seen(source, behind, solve(behind.world, dim, definition=chosen, rho=rho, say=say))
+        factors = source.product_of()
+        if factors is not None:
+            _refuse_options(source, rho=rho)
+            return _from_factors(source, factors, dim, chosen, say)
         found = source.closed_form(2 * dim + EXTRA_PAIRS)
         if found is not None:
             _refuse_options(source, rho=rho)
@@ -173,6 +182,116 @@ def _seen(world: World, behind: Hidden, truth: LaplacianRepresentation) -> Lapla
     np.add.at(merged, numbers, weights)
     values = np.asarray(truth.transform_all(points[first]), dtype=np.float64)
     return replace(truth, encoder=LookupEncoder(seen[first], values, merged), metadata=metadata)
+
+
+def _from_factors(
+    world: World, factors: tuple[World, ...], dim: int, definition: Definition, say: Say | None
+) -> LaplacianRepresentation:
+    """Products of the factors' eigenpairs, the largest found by a heap; the product's states are never listed."""
+    count = 2 * dim + EXTRA_PAIRS
+    operators, solved = zip(*(_solved_factor(factor, count, say) for factor in factors), strict=True)
+    found, ranks = _largest_products([truth.mu for truth in solved], count)
+    lowest = sorted(map(_lowest_mu, operators, solved))
+    # Two negative eigenvalues have a positive product; mostly it is too small to matter.
+    if lowest[0] * lowest[1] > found[-1] and lowest[1] < 0:
+        solved = tuple(_with_negative_end(*parts, count, say) for parts in zip(operators, solved, strict=True))
+        found, ranks = _largest_products([truth.mu for truth in solved], count)
+    if dim > len(found):
+        raise ProblemError(above_the_rank(dim, len(found), "positive eigenvalues"))
+    ends = [_end_of_cluster(1.0 - found, dim, tolerance) for tolerance in (EXACT_TOLERANCE, DATA_TOLERANCE)]
+    kept = max((end for end in ends if end < len(found)), default=dim)
+    widths = [factor.observation_shape[0] for factor in factors]
+    return LaplacianRepresentation(
+        encoder=ProductEncoder([truth.encoder for truth in solved], widths, ranks[:kept]),
+        mu=found[:kept],
+        dim=dim,
+        definition=definition,
+        exact=True,
+        residuals=np.full(kept, sum(float(np.max(truth.residuals)) for truth in solved if truth.residuals is not None)),
+        orthonormality_error=sum(truth.orthonormality_error or 0.0 for truth in solved),
+        next_mu=float(found[kept]) if kept < len(found) else None,
+        metadata={"world": world.describe(), "method": "product", "reversible": True},
+    )
+
+
+def _solved_factor(world: World, count: int, say: Say | None) -> tuple[Operator | None, LaplacianRepresentation]:
+    """The largest eigenvalues of one factor, as many as a product of that many may need; None for a closed form."""
+    known, grid = world.closed_form(count), world.discretisation()
+    built = None
+    if known is not None:
+        truth = solve(world, min(count, len(known.mu)), say=say)
+    elif grid is not None:
+        built = operator_from_discretisation(world, grid)
+        truth = _from_discretisation(world, grid, min(count, built.num_states), one_step(), None, say)
+    else:
+        built = operator(world)
+        truth = solve(built, min(count, built.num_states), say=say)
+    if not truth.metadata.get("reversible"):
+        raise ArgumentError(f"{world.name} is directed; the spectrum of a product is known where no factor is directed")
+    return built, truth
+
+
+def _lowest_mu(built: Operator | None, truth: LaplacianRepresentation) -> float:
+    """A lower bound of the eigenvalues of a factor that its solution does not hold."""
+    if built is None:
+        return LOWEST_SINC
+    return 0.0 if truth.encoder.dim == built.num_states else lowest_mu(built.symmetrised())
+
+
+def _with_negative_end(
+    built: Operator | None, truth: LaplacianRepresentation, count: int, say: Say | None
+) -> LaplacianRepresentation:
+    """The solution of a factor with its most negative eigenvalues added."""
+    if built is None:
+        raise ArgumentError(
+            f"so many components of a product with {world_name(truth.metadata, 'this world')} need its negative "
+            "eigenvalues, which are not known; ask for fewer components"
+        )
+    some = min(count, built.num_states - truth.encoder.dim)
+    if some < 1:
+        return truth
+    wide = built.matrix.nnz > WIDE_ROWS * built.num_states
+    pairs = smallest_eigenpairs(csr_array(-built.symmetrised()), some, say, factorise=not wide)
+    negative = pairs.values < 1.0
+    encoder: Any = copy(truth.encoder)
+    vectors = canonical_signs(pairs.vectors[:, negative] / np.sqrt(built.rho)[:, None])
+    encoder.values = np.concatenate([encoder.values, vectors], axis=1)
+    assert truth.residuals is not None
+    return replace(
+        truth,
+        encoder=encoder,
+        mu=np.concatenate([truth.mu, pairs.values[negative] - 1.0]),
+        residuals=np.concatenate([truth.residuals, pairs.residuals[negative]]),
+    )
+
+
+def _largest_products(factors: list[NDArray[np.float64]], count: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """The ``count`` largest positive products of one number of each list.
+
+    Returns:
+        (found,) products, largest first, and (found, lists) the place of each number in its list.
+    """
+    orders = [np.argsort(-np.abs(mu), kind="stable") for mu in factors]
+    factors = [mu[order] for mu, order in zip(factors, orders, strict=True)]
+    start = (0,) * len(factors)
+    heap, seen = [(-1.0, start)], {start}
+    kept: list[tuple[float, tuple[int, ...]]] = []
+    while heap and (len(kept) < count or -heap[0][0] > kept[count - 1][0] - 2e-12):
+        _, ranks = heapq.heappop(heap)
+        value = float(np.prod([mu[rank] for mu, rank in zip(factors, ranks, strict=True)]))
+        if value > 0:
+            kept.append((value, ranks))
+        for number, mu in enumerate(factors):
+            child = (*ranks[:number], ranks[number] + 1, *ranks[number + 1 :])
+            if child[number] < len(mu) and child not in seen:
+                seen.add(child)
+                magnitude = np.prod([abs(mu[rank]) for mu, rank in zip(factors, child, strict=True)])
+                heapq.heappush(heap, (-float(magnitude), child))
+    # Equal products in the order of their places, so that the result does not hang on rounding.
+    kept = sorted(kept, key=lambda pair: (-round(pair[0], 12), pair[1]))[:count]
+    places = np.array([ranks for _, ranks in kept], dtype=np.int64)
+    numbers = np.stack([order[places[:, number]] for number, order in enumerate(orders)], axis=1)
+    return np.array([value for value, _ in kept]), numbers
 
 
 def _from_discretisation(
@@ -233,6 +352,8 @@ def _warn_if_disconnected(built: Operator) -> None:
 
 def _from_closed_form(world: World, found: ClosedForm, dim: int, definition: Definition) -> LaplacianRepresentation:
     """The closed form: products of cosines (paper, Appendix "Abstract setting"), or waves on a circle."""
+    if dim > len(found.mu):
+        raise ProblemError(above_the_rank(dim, len(found.mu), "positive eigenvalues"))
     circle = isinstance(found, CircleClosedForm)
     # Infinitely many eigenvalues crowd at 1: a cluster that does not end here is completed no further than ``dim``.
     ends = [_end_of_cluster(1.0 - found.mu, dim, tolerance) for tolerance in (EXACT_TOLERANCE, DATA_TOLERANCE)]
@@ -245,7 +366,7 @@ def _from_closed_form(world: World, found: ClosedForm, dim: int, definition: Def
         exact=True,
         residuals=np.zeros(kept),
         orthonormality_error=0.0,
-        next_mu=float(found.mu[kept]),
+        next_mu=float(found.mu[kept]) if kept < len(found.mu) else None,
         metadata={"world": world.describe(), "method": "closed form", "reversible": not circle},
     )
 

@@ -32,8 +32,9 @@ def test_eigenvalues_of_the_shipped_rotation_are_those_of_the_formula_in_falling
     k = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4])
     np.testing.assert_allclose(truth.mu[:9], np.cos(0.3 * k) * np.exp(-((0.3 * k) ** 2) / 2), atol=1e-14)
     assert not truth.metadata["reversible"]
-    with pytest.raises(LapwingError, match="eigenvalues above zero"):
-        world.closed_form(1000)
+    assert len(world.closed_form(1000).mu) == len(lw.solve(world, dim=29).mu) == 29
+    with pytest.raises(LapwingError, match="number of positive eigenvalues, 29"):
+        lw.solve(world, dim=30)
 
 
 def test_sampled_steps_have_the_eigenvalues_of_the_closed_form() -> None:

@@ -6,6 +6,7 @@ from lapwing.environments.grid import MOVE_NAMES, MOVES, GridWorld
 from lapwing.environments.layouts import Layout, corridors, perfect_maze, room, rooms, symmetric_rooms
 from lapwing.environments.observation_wrappers import ImageObservations, NoisyObservations
 from lapwing.environments.potential import PotentialWorld
+from lapwing.environments.product import ProductWorld
 from lapwing.environments.registry import (
     LAYOUTS_VARIABLE,
     WORLDS,
@@ -47,6 +48,7 @@ __all__ = [
     "NoisyObservations",
     "NoisyRotation",
     "PotentialWorld",
+    "ProductWorld",
     "World",
     "box_eigenfunctions",
     "circle_eigenfunctions",

@@ -90,7 +90,7 @@ class PotentialWorld(World):
         from scipy.linalg import eigh_tridiagonal
 
         shape = POTENTIALS[self.potential]
-        energy = shape.energy(shape.low + self._spacing * (np.arange(CELLS) + 0.5))
+        energy = shape.energy(np.asarray(shape.low + self._spacing * (np.arange(CELLS) + 0.5), dtype=np.float64))
         # Jump rates exp(-(V_j - V_i)/2) / h^2 to neighbours; symmetric in the inner product of exp(-V).
         jump = 1.0 / self._spacing**2
         half = np.exp(-np.diff(energy) / 2.0)

@@ -22,6 +22,7 @@ from lapwing.environments.layouts import (
 )
 from lapwing.environments.observation_wrappers import ImageObservations, NoisyObservations
 from lapwing.environments.potential import PotentialWorld
+from lapwing.environments.product import ProductWorld
 from lapwing.environments.rotation import NoisyRotation
 from lapwing.environments.world import World
 from lapwing.errors import ArgumentError, UnknownNameError, did_you_mean
@@ -33,6 +34,7 @@ from lapwing.storage.schemas import (
     ImagesDescription,
     NoisyDescription,
     PotentialDescription,
+    ProductDescription,
     RotationDescription,
 )
 
@@ -143,6 +145,7 @@ WORLDS: dict[str, Callable[[], World]] = {
 }
 
 CONTINUOUS_PREFIX = "continuous:"
+PRODUCT_PREFIX = "product:"
 
 _RULE = re.compile(r"(?P<rule>room|rooms|maze):(?P<sizes>\d{1,18}(?:x\d{1,18})*)(?::(?P<seed>\d{1,18}))?")
 
@@ -231,6 +234,10 @@ def _named_world(name: str, layouts: str | Path | None) -> World:
         return GridWorld(Layout.from_file(files[name]))
     if name in WORLDS:
         return WORLDS[name]()
+    if name.startswith(PRODUCT_PREFIX):
+        return ProductWorld(
+            tuple(_named_world(factor, layouts) for factor in name.removeprefix(PRODUCT_PREFIX).split("*"))
+        )
     if name.startswith(CONTINUOUS_PREFIX):
         inner = _named_world(name.removeprefix(CONTINUOUS_PREFIX), layouts)
         if not isinstance(inner, GridWorld):
@@ -245,7 +252,8 @@ def _named_world(name: str, layouts: str | Path | None) -> World:
     known = known if known.endswith("?") else f"{known}."
     raise UnknownNameError(
         f"unknown world {shown(name)}; {known} A rule (room:20x30, rooms:4x4x5:SEED, maze:10x15:SEED) "
-        "or the path of a .txt layout works too, and continuous:NAME for any of them as a continuous maze"
+        "or the path of a .txt layout works too, continuous:NAME for any of "
+        "them as a continuous maze, and product:NAME*NAME for worlds side by side"
     )
 
 
@@ -274,6 +282,11 @@ def world_from_description(description: Any) -> World | None:
     if kind == "potential":
         wells = convert(description, PotentialDescription, "the description of a world")
         return PotentialWorld(wells.potential, wells.time_step, wells.name)
+    if kind == "product":
+        product = convert(description, ProductDescription, "the description of a world")
+        nested = any(factor.get("kind") == "product" for factor in product.factors)
+        factors = [None if nested else _described_inner(factor) for factor in product.factors]
+        return None if None in factors else ProductWorld(tuple(filter(None, factors)), product.name)
     if kind == "noisy":
         noisy = convert(description, NoisyDescription, "the description of a world")
         inner = _described_inner(noisy.world)
@@ -296,8 +309,7 @@ def world_from_description(description: Any) -> World | None:
 
 def _described_inner(description: dict[str, Any]) -> World | None:
     """The world behind another; one wrapper does not stand behind another, however deep a file says."""
-    wrapped = description.get("kind") in ("noisy", "images", "product")
-    return None if wrapped else world_from_description(description)
+    return None if description.get("kind") in ("noisy", "images") else world_from_description(description)
 
 
 def _layout_by_rule(name: str, match: re.Match[str]) -> Layout:

@@ -74,7 +74,14 @@ class NoisyRotation(World):
         return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
     def closed_form(self, count: int) -> CircleClosedForm:
-        """The ``count`` largest eigenvalues; each but the first belongs to a cosine (mode k) and a sine (mode -k)."""
+        """The ``count`` largest eigenvalues; each but the first belongs to a cosine (mode k) and a sine (mode -k).
+
+        Args:
+            count: how many.
+
+        Returns:
+            Modes and eigenvalues; fewer than ``count`` where no more are positive.
+        """
         whole = as_whole(count)
         if whole is None or whole < 1:
             raise LapwingError(f"the number of modes must be at least 1, got {shown(count)}")
@@ -84,11 +91,6 @@ class NoisyRotation(World):
         values = np.cos(self.drift * numbers) * np.exp(-((self.noise * numbers) ** 2) / 2.0)
         order = np.argsort(-values, kind="stable")
         kept = order[values[order] > 1e-12]
-        if 1 + 2 * len(kept) < whole:
-            raise LapwingError(
-                f"{self.name} has only {1 + 2 * len(kept)} eigenvalues above zero, fewer than the {whole} that this "
-                "needs; ask for fewer components"
-            )
         modes = np.concatenate([[0], np.stack([numbers[kept], -numbers[kept]], axis=1).ravel()])[:whole]
         mu = np.concatenate([[1.0], np.repeat(values[kept], 2)])[:whole]
         return CircleClosedForm(modes[:, None], mu)

@@ -180,6 +180,10 @@ class World(Protocol):
         """The world behind, where this one only shows it otherwise; else None."""
         return None
 
+    def product_of(self) -> "tuple[World, ...] | None":
+        """The worlds side by side, each of which makes a step of its own at each step; None where it is one world."""
+        return None
+
     def field_points(self, cells: int = FIELD_CELLS) -> NDArray[Any] | None:
         """(n, ...) observations at which a function is drawn; None where there is no picture.
 

@@ -18,6 +18,7 @@ FILLED_SHARE = 0.05
 SHIFT = -1e-6
 ROUNDING = 1e-14
 LANCZOS_TOLERANCE = 1e-10
+LOWEST_MARGIN = 0.01
 
 Say = Callable[[str], None]
 
@@ -66,6 +67,25 @@ def smallest_eigenpairs(
     values = np.where(np.abs(values) < ROUNDING, 0.0, values)
     residuals = np.linalg.norm(laplacian @ vectors - vectors * values, axis=0)
     return Eigenpairs(values, vectors, residuals)
+
+
+def lowest_mu(symmetric: csr_array) -> float:
+    """A lower bound of the eigenvalues of S, good to about a hundredth.
+
+    Args:
+        symmetric: S, sparse, symmetric.
+
+    Returns:
+        A number that no eigenvalue is below.
+    """
+    size = symmetric.shape[0]
+    if size <= DENSE_LIMIT:
+        return float(eigh(symmetric.toarray(), eigvals_only=True, subset_by_index=[0, 0])[0])
+    start = np.random.default_rng(0).standard_normal(size)
+    # Tolerances are relative, and 1 - mu is never near zero here.
+    laplacian = csr_array(eye_array(size) - symmetric)
+    found = eigsh(laplacian, k=1, which="LA", v0=start, tol=1e-3, return_eigenvectors=False)
+    return 1.0 - float(found[0]) - LOWEST_MARGIN
 
 
 def _lanczos(symmetric: csr_array, count: int, say: Say) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

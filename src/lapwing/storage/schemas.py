@@ -38,6 +38,13 @@ class LeadingRecord(Struct, frozen=True):
     inner: EncoderRecord
 
 
+class ProductRecord(Struct, frozen=True):
+    """Configuration of a product of encoders: how many entries each takes, and the factors."""
+
+    widths: list[Positive]
+    factors: list[EncoderRecord]
+
+
 class NetworkRecord(Struct, frozen=True):
     """What the configuration of every network has besides its options."""
 
@@ -124,6 +131,13 @@ class PotentialDescription(Struct, frozen=True):
     name: str
     potential: str
     time_step: float
+
+
+class ProductDescription(Struct, frozen=True):
+    """Worlds side by side, in the metadata of models and data sets."""
+
+    name: str
+    factors: list[dict[str, Any]]
 
 
 class EpisodeLengths(Struct, frozen=True):
