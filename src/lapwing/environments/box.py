@@ -187,7 +187,14 @@ class BoxWorld(World):
         return 0.0, width, self.sides[0], 0.0
 
     def picture_places(self, observations: NDArray[Any]) -> NDArray[np.float64]:
-        """The first two coordinates; a box of one axis has its points in the middle of the strip."""
+        """The first two coordinates; a box of one axis has its points in the middle of the strip.
+
+        Args:
+            observations: (n, ...) observations.
+
+        Returns:
+            (n, 2) places, down and across, in the units of the picture's extent.
+        """
         scaled = np.asarray(observations, dtype=np.float64)[:, :2] + 0.5
         if self.dimension == 1:
             scaled = np.stack([scaled[:, 0], np.full(len(scaled), 0.5)], axis=1)

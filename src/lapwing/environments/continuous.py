@@ -140,13 +140,30 @@ class ContinuousMaze(World):
         return np.pad(self._walls.astype(np.int64).cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
 
     def reset(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """(count, 2) points uniform in the free cells: the stationary distribution."""
+        """(count, 2) points uniform in the free cells: the stationary distribution.
+
+        Args:
+            count: how many.
+            rng: source of randomness.
+
+        Returns:
+            (count, 2) points.
+        """
         return self.layout.cells[rng.integers(self.layout.num_cells, size=count)] + rng.random((count, 2))
 
     def step(
         self, states: NDArray[Any], actions: ArrayLike | None, rng: np.random.Generator
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """One step: ``actions``, cut to [-1, 1], are scaled by ``max_step`` and added, unless a wall is in the way."""
+        """One step: ``actions``, cut to [-1, 1], are scaled by ``max_step`` and added, unless a wall is in the way.
+
+        Args:
+            states: (n, ...) states.
+            actions: (n, 2) real numbers; None draws them from the world's own steps.
+            rng: source of randomness.
+
+        Returns:
+            (n, 2) next points, and the (n, 2) actions that were made.
+        """
         if actions is None:
             made = self._drawn_actions(states.shape, rng)
         else:
@@ -167,7 +184,14 @@ class ContinuousMaze(World):
         return made / LARGEST_DEVIATION
 
     def observe(self, states: NDArray[np.float64]) -> NDArray[np.float32]:
-        """(n, 2) coordinates about the middle, the longer side of the bounding box scaled to [-0.5, 0.5]."""
+        """(n, 2) coordinates about the middle, the longer side of the bounding box scaled to [-0.5, 0.5].
+
+        Args:
+            states: (n, ...) states.
+
+        Returns:
+            (n, 2) coordinates.
+        """
         middle, side = self._box
         return ((np.asarray(states) - middle) / side).astype(np.float32)
 
@@ -289,13 +313,27 @@ class ContinuousMaze(World):
         return self
 
     def field_points(self, cells: int = FIELD_CELLS) -> NDArray[np.float32]:
-        """Observations on a raster over the free cells, whole numbers of points to a cell."""
+        """Observations on a raster over the free cells, whole numbers of points to a cell.
+
+        Args:
+            cells: resolution along each axis.
+
+        Returns:
+            (n, ...) observations; None where there is no picture.
+        """
         per_cell = max(2, cells // max(self.layout.shape))
         places = np.argwhere(self._grid_index(per_cell) >= 0)
         return self.observe((places + 0.5) / per_cell)
 
     def field_image(self, values: NDArray[np.float64]) -> "np.ma.MaskedArray[Any, Any]":
-        """The raster over the whole layout, masked at walls."""
+        """The raster over the whole layout, masked at walls.
+
+        Args:
+            values: (n,) one per point; NaN where it is not known.
+
+        Returns:
+            (rows, columns) values, masked at walls.
+        """
         index = self._grid_index(math.isqrt(len(values) // self.layout.num_cells))
         image = np.where(index >= 0, np.asarray(values)[index], np.nan)
         return np.ma.masked_array(image, mask=index < 0)
@@ -306,17 +344,38 @@ class ContinuousMaze(World):
         return 0.0, columns, rows, 0.0
 
     def picture_places(self, observations: NDArray[Any]) -> NDArray[np.float64]:
-        """The points themselves, in cells."""
+        """The points themselves, in cells.
+
+        Args:
+            observations: (n, ...) observations.
+
+        Returns:
+            (n, 2) places, down and across, in the units of the picture's extent.
+        """
         middle, side = self._box
         return np.asarray(observations, dtype=np.float64) * side + middle
 
     def field_reach(self, cells: int = FIELD_CELLS) -> tuple[float, float]:
-        """``max_step`` in points of the raster, down and across."""
+        """``max_step`` in points of the raster, down and across.
+
+        Args:
+            cells: resolution along each axis.
+
+        Returns:
+            Points down and across.
+        """
         reach = max(2, cells // max(self.layout.shape)) * self.max_step
         return reach, reach
 
     def render(self, state: Any) -> NDArray[np.uint8]:
-        """The layout with a dot, enlarged to at least 256 pixels along its longer side."""
+        """The layout with a dot, enlarged to at least 256 pixels along its longer side.
+
+        Args:
+            state: one state.
+
+        Returns:
+            (height, width, 3) image.
+        """
         scale = max(1, -(-256 // max(self.layout.shape)))
         free = self.layout.free.repeat(scale, axis=0).repeat(scale, axis=1)
         image = np.where(free[..., None], FLOOR_COLOUR, WALL_COLOUR).astype(np.uint8)

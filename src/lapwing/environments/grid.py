@@ -257,7 +257,14 @@ class GridWorld(World):
         return -0.5, columns - 0.5, rows - 0.5, -0.5
 
     def picture_places(self, observations: NDArray[Any]) -> NDArray[np.float64] | None:
-        """The cells of ``xy`` observations; None in the other modes."""
+        """The cells of ``xy`` observations; None in the other modes.
+
+        Args:
+            observations: (n, ...) observations.
+
+        Returns:
+            (n, 2) places, down and across, in the units of the picture's extent.
+        """
         if self.observation != "xy":
             return None
         return (np.asarray(observations, dtype=np.float64) + 0.5) * np.array(self.layout.shape)

@@ -116,13 +116,30 @@ class NoisyObservations(ObservationWrapper):
         object.__setattr__(self, "observation_bounds", (min(low, -largest), max(high, largest)))
 
     def reset(self, count: int, rng: np.random.Generator) -> NDArray[Any]:
-        """(count,) records of a start state of the world behind and its noise."""
+        """(count,) records of a start state of the world behind and its noise.
+
+        Args:
+            count: how many.
+            rng: source of randomness.
+
+        Returns:
+            (count,) records.
+        """
         return self._with_noise(self.inner.reset(count, rng), rng)
 
     def step(
         self, states: NDArray[Any], actions: ArrayLike | None, rng: np.random.Generator
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """One step of the world behind, with new noise."""
+        """One step of the world behind, with new noise.
+
+        Args:
+            states: (n, ...) states.
+            actions: those of the world behind; None draws them.
+            rng: source of randomness.
+
+        Returns:
+            (n,) next records, and the actions that were made.
+        """
         moved, made = self.inner.step(states["state"], actions, rng)  # type: ignore[arg-type]
         return self._with_noise(moved, rng), made
 
@@ -138,13 +155,27 @@ class NoisyObservations(ObservationWrapper):
         return np.float32(self.deviation) * np.clip(noise, -_LARGEST_NOISE, _LARGEST_NOISE)
 
     def observe(self, states: NDArray[Any]) -> NDArray[np.float32]:
-        """(n, entries + dimensions) observations of the world behind, followed by the noise."""
+        """(n, entries + dimensions) observations of the world behind, followed by the noise.
+
+        Args:
+            states: (n, ...) states.
+
+        Returns:
+            (n, entries + dimensions) observations.
+        """
         states = np.atleast_1d(states)
         clean = self.inner.observe(states["state"]).astype(np.float32)
         return np.concatenate([clean, states["noise"]], axis=1)
 
     def see(self, observations: NDArray[Any]) -> NDArray[np.float32]:
-        """Observations of the world behind, followed by noise of a fixed seed."""
+        """Observations of the world behind, followed by noise of a fixed seed.
+
+        Args:
+            observations: (n, ...) observations.
+
+        Returns:
+            (n, entries + dimensions) observations.
+        """
         noise = self._noise(len(observations), np.random.default_rng(_SEED))
         return np.concatenate([np.asarray(observations, dtype=np.float32), noise], axis=1)
 
@@ -172,7 +203,14 @@ class NoisyObservations(ObservationWrapper):
         return self.inner.summary() | {"states": None, "description": noise}
 
     def render(self, state: Any) -> NDArray[np.uint8] | None:
-        """A picture of the state behind."""
+        """A picture of the state behind.
+
+        Args:
+            state: one state.
+
+        Returns:
+            (height, width, 3) image.
+        """
         return self.inner.render(state["state"])
 
 
@@ -245,11 +283,25 @@ class ImageObservations(ObservationWrapper):
         return fine.reshape(self.size, 8, self.size, 8).mean(axis=(1, 3)).astype(np.float32)
 
     def observe(self, states: NDArray[Any]) -> NDArray[np.uint8]:
-        """(n, size, size) images of states."""
+        """(n, size, size) images of states.
+
+        Args:
+            states: (n, ...) states.
+
+        Returns:
+            (n, size, size) images.
+        """
         return self.see(self.inner.observe(states))
 
     def see(self, observations: NDArray[Any]) -> NDArray[np.uint8]:
-        """(n, size, size) images of observations of the world behind."""
+        """(n, size, size) images of observations of the world behind.
+
+        Args:
+            observations: (n, ...) observations.
+
+        Returns:
+            (n, size, size) images.
+        """
         places = self.inner.picture_places(np.asarray(observations))
         assert places is not None
         corner, margin, per_unit = self._scale
@@ -269,7 +321,7 @@ class ImageObservations(ObservationWrapper):
         """Images at the points at which the world behind is drawn, always the same: the ground truth is a table.
 
         Args:
-            cells: not used.
+            cells: not used: the points are those of the default resolution.
 
         Returns:
             (n, size, size) images.
@@ -277,7 +329,14 @@ class ImageObservations(ObservationWrapper):
         return super().field_points()
 
     def field_reach(self, cells: int = FIELD_CELLS) -> tuple[float, float] | None:
-        """That of the world behind, between the points that are drawn."""
+        """That of the world behind, between the points that are drawn.
+
+        Args:
+            cells: resolution along each axis.
+
+        Returns:
+            Points down and across.
+        """
         return self.inner.field_reach()
 
     def with_options(self, **options: Any) -> Self:

@@ -114,14 +114,31 @@ class PotentialWorld(World):
         return (sums + np.arange(CELLS)[:, None]).ravel()
 
     def reset(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """(count, 1) points from the stationary distribution."""
+        """(count, 1) points from the stationary distribution.
+
+        Args:
+            count: how many.
+            rng: source of randomness.
+
+        Returns:
+            (count, 1) points.
+        """
         cells = rng.choice(CELLS, size=count, p=self._kernel[1])
         return POTENTIALS[self.potential].low + self._spacing * (cells + rng.random(count))[:, None]
 
     def step(
         self, states: NDArray[Any], actions: "ArrayLike | None", rng: np.random.Generator
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """One step: ``actions``, cut to [-1, 1], are the quantile of the next point, from lowest to highest."""
+        """One step: ``actions``, cut to [-1, 1], are the quantile of the next point, from lowest to highest.
+
+        Args:
+            states: (n, ...) states.
+            actions: (n, 1) real numbers; None draws them uniformly.
+            rng: source of randomness.
+
+        Returns:
+            (n, 1) next points, and the (n, 1) actions that were made.
+        """
         if actions is None:
             made = rng.uniform(-1.0, 1.0, states.shape)
         else:
@@ -141,7 +158,14 @@ class PotentialWorld(World):
         return low + self._spacing * (cell + inside)[:, None], made
 
     def observe(self, states: NDArray[np.float64]) -> NDArray[np.float32]:
-        """(n, 1) positions, the interval scaled to [-0.5, 0.5]."""
+        """(n, 1) positions, the interval scaled to [-0.5, 0.5].
+
+        Args:
+            states: (n, ...) states.
+
+        Returns:
+            (n, 1) observations.
+        """
         shape = POTENTIALS[self.potential]
         scaled = (np.asarray(states) - (shape.low + shape.high) / 2.0) / (shape.high - shape.low)
         return scaled.astype(np.float32)
@@ -176,11 +200,25 @@ class PotentialWorld(World):
         return {"size": f"{shape.high - shape.low:g}", "states": None, "parts": 1, "description": text}
 
     def field_points(self, cells: int = FIELD_CELLS) -> NDArray[np.float32]:
-        """Observations at equal distances along the line."""
+        """Observations at equal distances along the line.
+
+        Args:
+            cells: resolution along each axis.
+
+        Returns:
+            (n, ...) observations; None where there is no picture.
+        """
         return ((np.arange(cells)[:, None] + 0.5) / cells - 0.5).astype(np.float32)
 
     def field_image(self, values: NDArray[np.float64]) -> "np.ma.MaskedArray[Any, Any]":
-        """A strip."""
+        """A strip.
+
+        Args:
+            values: (n,) one per point; NaN where it is not known.
+
+        Returns:
+            (rows, columns) values, masked at walls.
+        """
         return np.ma.masked_array(np.asarray(values)[None, :], mask=False)
 
     def field_extent(self) -> tuple[float, float, float, float]:
@@ -189,18 +227,39 @@ class PotentialWorld(World):
         return shape.low, shape.high, 0.15 * (shape.high - shape.low), 0.0
 
     def picture_places(self, observations: NDArray[Any]) -> NDArray[np.float64]:
-        """The position along the strip."""
+        """The position along the strip.
+
+        Args:
+            observations: (n, ...) observations.
+
+        Returns:
+            (n, 2) places, down and across, in the units of the picture's extent.
+        """
         shape = POTENTIALS[self.potential]
         length = shape.high - shape.low
         across = shape.low + length * (np.asarray(observations, dtype=np.float64)[:, 0] + 0.5)
         return np.stack([np.full(len(across), 0.075 * length), across], axis=1)
 
     def field_reach(self, cells: int = FIELD_CELLS) -> tuple[float, float]:
-        """Two standard deviations of a free step, in points of the strip."""
+        """Two standard deviations of a free step, in points of the strip.
+
+        Args:
+            cells: resolution along each axis.
+
+        Returns:
+            Points down and across.
+        """
         return 1.0, 2.0 * math.sqrt(2.0 * self.time_step) * cells / (CELLS * self._spacing)
 
     def render(self, state: Any) -> NDArray[np.uint8]:
-        """The potential as a dark line, with a dot on it."""
+        """The potential as a dark line, with a dot on it.
+
+        Args:
+            state: one state.
+
+        Returns:
+            (height, width, 3) image.
+        """
         shape = POTENTIALS[self.potential]
         image = np.full((128, 256, 3), FLOOR_COLOUR, dtype=np.uint8)
         x = shape.low + (shape.high - shape.low) * (np.arange(256) + 0.5) / 256

@@ -65,13 +65,30 @@ class ProductWorld(World):
         object.__setattr__(self, "observation_bounds", (min(low for low, _ in bounds), max(high for _, high in bounds)))
 
     def reset(self, count: int, rng: np.random.Generator) -> NDArray[Any]:
-        """(count,) records with a start state of each factor."""
+        """(count,) records with a start state of each factor.
+
+        Args:
+            count: how many.
+            rng: source of randomness.
+
+        Returns:
+            (count,) records.
+        """
         return self._joined([factor.reset(count, rng) for factor in self.factors])
 
     def step(
         self, states: NDArray[Any], actions: "ArrayLike | None", rng: np.random.Generator
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """One step of every factor."""
+        """One step of every factor.
+
+        Args:
+            states: (n, ...) states.
+            actions: (n,) whole numbers or (n, entries) real ones; None lets each factor draw its own.
+            rng: source of randomness.
+
+        Returns:
+            (n,) next records, and the actions that were made.
+        """
         given = self._split_actions(actions, len(states))
         moved = [
             factor.step(states[str(number)], action, rng)
@@ -114,7 +131,14 @@ class ProductWorld(World):
         return joined
 
     def observe(self, states: NDArray[Any]) -> NDArray[np.float32]:
-        """(n, entries) observations of the factors, end to end."""
+        """(n, entries) observations of the factors, end to end.
+
+        Args:
+            states: (n, ...) states.
+
+        Returns:
+            (n, entries) observations.
+        """
         parts = [factor.observe(states[str(number)]) for number, factor in enumerate(self.factors)]
         return np.concatenate(parts, axis=1).astype(np.float32)
 
@@ -144,7 +168,14 @@ class ProductWorld(World):
         }
 
     def field_points(self, cells: int = FIELD_CELLS) -> NDArray[Any] | None:
-        """The points of the first factor, the others held at their first point."""
+        """The points of the first factor, the others held at their first point.
+
+        Args:
+            cells: resolution along each axis.
+
+        Returns:
+            (n, ...) observations; None where there is no picture.
+        """
         points = [factor.field_points(cells) for factor in self.factors]
         if any(part is None for part in points):
             return None
@@ -153,7 +184,14 @@ class ProductWorld(World):
         return np.concatenate([first, np.tile(fixed, (len(first), 1))], axis=1).astype(np.float32)
 
     def field_image(self, values: NDArray[np.float64]) -> "np.ma.MaskedArray[Any, Any]":
-        """The picture of the first factor."""
+        """The picture of the first factor.
+
+        Args:
+            values: (n,) one per point; NaN where it is not known.
+
+        Returns:
+            (rows, columns) values, masked at walls.
+        """
         return self.factors[0].field_image(values)
 
     def field_extent(self) -> tuple[float, float, float, float]:
@@ -161,9 +199,23 @@ class ProductWorld(World):
         return self.factors[0].field_extent()
 
     def field_reach(self, cells: int = FIELD_CELLS) -> tuple[float, float] | None:
-        """That of the first factor."""
+        """That of the first factor.
+
+        Args:
+            cells: resolution along each axis.
+
+        Returns:
+            Points down and across.
+        """
         return self.factors[0].field_reach(cells)
 
     def render(self, state: Any) -> NDArray[np.uint8] | None:
-        """The first factor's picture."""
+        """The first factor's picture.
+
+        Args:
+            state: one state.
+
+        Returns:
+            (height, width, 3) image.
+        """
         return self.factors[0].render(state["0"])

@@ -51,13 +51,30 @@ class NoisyRotation(World):
         object.__setattr__(self, "noise", noise)
 
     def reset(self, count: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """(count, 1) angles, uniform: the stationary distribution."""
+        """(count, 1) angles, uniform: the stationary distribution.
+
+        Args:
+            count: how many.
+            rng: source of randomness.
+
+        Returns:
+            (count, 1) angles.
+        """
         return rng.uniform(0.0, 2.0 * math.pi, (count, 1))
 
     def step(
         self, states: NDArray[Any], actions: ArrayLike | None, rng: np.random.Generator
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """One step: the drift, and ``actions``, cut to [-1, 1], times eight standard deviations."""
+        """One step: the drift, and ``actions``, cut to [-1, 1], times eight standard deviations.
+
+        Args:
+            states: (n, ...) states.
+            actions: (n, 1) real numbers; None draws them.
+            rng: source of randomness.
+
+        Returns:
+            (n, 1) next angles, and the (n, 1) actions that were made.
+        """
         if actions is None:
             made = np.clip(rng.standard_normal(states.shape) / LARGEST_DEVIATION, -1.0, 1.0)
         else:
@@ -69,7 +86,14 @@ class NoisyRotation(World):
         return np.mod(states + self.drift + LARGEST_DEVIATION * self.noise * made, 2.0 * math.pi), made
 
     def observe(self, states: NDArray[np.float64]) -> NDArray[np.float32]:
-        """(n, 2) cosine and sine of the angle."""
+        """(n, 2) cosine and sine of the angle.
+
+        Args:
+            states: (n, ...) states.
+
+        Returns:
+            (n, 2) observations.
+        """
         angles = np.asarray(states)[:, 0]
         return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
 
@@ -105,11 +129,25 @@ class NoisyRotation(World):
         return {"size": "circle", "states": None, "parts": 1, "description": text}
 
     def field_points(self, cells: int = FIELD_CELLS) -> NDArray[np.float32]:
-        """Observations at equally spaced angles."""
+        """Observations at equally spaced angles.
+
+        Args:
+            cells: resolution along each axis.
+
+        Returns:
+            (n, ...) observations; None where there is no picture.
+        """
         return self.observe(2.0 * math.pi * (np.arange(cells)[:, None] + 0.5) / cells)
 
     def field_image(self, values: NDArray[np.float64]) -> "np.ma.MaskedArray[Any, Any]":
-        """A strip: the circle cut open at angle 0."""
+        """A strip: the circle cut open at angle 0.
+
+        Args:
+            values: (n,) one per point; NaN where it is not known.
+
+        Returns:
+            (rows, columns) values, masked at walls.
+        """
         return np.ma.masked_array(np.asarray(values)[None, :], mask=False)
 
     def field_extent(self) -> tuple[float, float, float, float]:
@@ -117,17 +155,38 @@ class NoisyRotation(World):
         return 0.0, 2.0 * math.pi, 1.0, 0.0
 
     def picture_places(self, observations: NDArray[Any]) -> NDArray[np.float64]:
-        """The angle along the strip."""
+        """The angle along the strip.
+
+        Args:
+            observations: (n, ...) observations.
+
+        Returns:
+            (n, 2) places, down and across, in the units of the picture's extent.
+        """
         points = np.asarray(observations, dtype=np.float64)
         angles = np.mod(np.arctan2(points[:, 1], points[:, 0]), 2.0 * math.pi)
         return np.stack([np.full(len(points), 0.5), angles], axis=1)
 
     def field_reach(self, cells: int = FIELD_CELLS) -> tuple[float, float]:
-        """Drift and noise together, in points of the strip."""
+        """Drift and noise together, in points of the strip.
+
+        Args:
+            cells: resolution along each axis.
+
+        Returns:
+            Points down and across.
+        """
         return 1.0, cells * (abs(self.drift) + 2.0 * self.noise) / (2.0 * math.pi)
 
     def render(self, state: Any) -> NDArray[np.uint8]:
-        """A circle with a dot at the angle."""
+        """A circle with a dot at the angle.
+
+        Args:
+            state: one state.
+
+        Returns:
+            (height, width, 3) image.
+        """
         image = np.full((128, 128, 3), FLOOR_COLOUR, dtype=np.uint8)
         down, across = np.indices((128, 128)) - 63.5
         image[np.abs(np.hypot(down, across) - 50.0) < 1.0] = WALL_COLOUR
