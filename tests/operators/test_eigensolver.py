@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from scipy.sparse import block_diag, csr_array
 
 from closed_forms import random_chain, room_eigenvalues, same_span
+from lapwing.environments import ContinuousMaze, room
 from lapwing.environments.registry import make_world
 from lapwing.errors import LapwingError
 from lapwing.operators import eigensolver
 from lapwing.operators.clusters import group_degenerate
-from lapwing.operators.eigensolver import Eigenpairs, smallest_eigenpairs
+from lapwing.operators.eigensolver import Eigenpairs, lowest_mu, smallest_eigenpairs
 from lapwing.operators.operator import operator_from_matrix, operator_from_world
 
 
@@ -174,3 +175,21 @@ def test_a_full_matrix_is_solved_densely_whatever_its_size(monkeypatch: pytest.M
 
 def test_an_eigenvalue_zero_is_exactly_zero() -> None:
     assert smallest_eigenpairs(symmetrised("FourRooms"), 1).values[0] == 0.0
+
+
+def test_repeated_eigenvalues_are_found_without_factors_too() -> None:
+    # A square room: every eigenvalue of unequal modes is double.
+    world = ContinuousMaze(room(3, 3), 0.6, "uniform")
+    matrix = world.discretisation(9).matrix
+    found = smallest_eigenpairs(matrix, 12, factorise=False)
+    np.testing.assert_allclose(1 - found.values, np.linalg.eigvalsh(matrix.toarray())[::-1][:12], atol=1e-9)
+    np.testing.assert_allclose(found.vectors.T @ found.vectors, np.eye(12), atol=1e-9)
+    assert found.values[2] - found.values[1] < 1e-9
+
+
+def test_the_lowest_eigenvalue_is_bounded_closely() -> None:
+    for world in (make_world("room:6x7"), make_world("room:30x31")):
+        symmetric = csr_array(world.transition_matrix())
+        sides = np.array(world.layout.shape) - 2
+        exact = (np.cos(np.pi * (1 - 1 / sides)) / 2).sum()
+        assert exact - 0.03 < lowest_mu(symmetric) <= exact + 1e-12

@@ -128,10 +128,6 @@ WORLDS: dict[str, Callable[[], World]] = {
     "Maze-19": _grid(perfect_maze, 9, 9, seed=19, name="Maze-19"),
     "Maze-26": _grid(perfect_maze, 13, 15, seed=26, name="Maze-26"),
     "Maze-32": _grid(perfect_maze, 16, 15, seed=32, name="Maze-32"),
-    "NoisyRotation": NoisyRotation,
-    "DoubleWell": lambda: PotentialWorld("double_well", 0.02, "DoubleWell"),
-    "FourWell": lambda: PotentialWorld("four_well", 0.01, "FourWell"),
-    # Sides in ratio 1 : 0.8 : 0.65 so that no eigenvalue repeats.
     "UMaze": _continuous(_U, 0.4, "UMaze", "a U of three corridors"),
     "UMaze-29": lambda: NoisyObservations(WORLDS["UMaze"](), 27, 0.3),
     "UMaze-Pixels": lambda: ImageObservations(WORLDS["UMaze"]()),
@@ -139,6 +135,10 @@ WORLDS: dict[str, Callable[[], World]] = {
     "LargeMaze": _continuous(_LARGE, 0.35, "LargeMaze", "a spiral of corridors around a hall"),
     "ContinuousFourRooms": _continuous(_FOUR_ROOMS, 0.4, "ContinuousFourRooms", "the classic four rooms"),
     "LShape": _continuous(_L, 0.08, "LShape", "three quadrants of a square"),
+    "NoisyRotation": NoisyRotation,
+    "DoubleWell": lambda: PotentialWorld("double_well", 0.02, "DoubleWell"),
+    "FourWell": lambda: PotentialWorld("four_well", 0.01, "FourWell"),
+    # Sides in ratio 1 : 0.8 : 0.65 so that no eigenvalue repeats.
     "Box-1": lambda: BoxWorld((1.0,), 0.05, "Box-1"),
     "Box-2": lambda: BoxWorld((1.0, 0.8), 0.1, "Box-2"),
     "Box-3": lambda: BoxWorld((1.0, 0.8, 0.65), 0.1, "Box-3"),
