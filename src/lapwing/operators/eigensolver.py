@@ -18,6 +18,8 @@ FILLED_SHARE = 0.05
 SHIFT = -1e-6
 ROUNDING = 1e-14
 LANCZOS_TOLERANCE = 1e-10
+MISSED_TOLERANCE = 1e-6
+CHECK_VECTORS = 60
 LOWEST_MARGIN = 0.01
 
 Say = Callable[[str], None]
@@ -96,7 +98,9 @@ def _lanczos(symmetric: csr_array, count: int, say: Say) -> tuple[NDArray[np.flo
         symmetric, k=count, which="LA", v0=start, ncv=min(size, 3 * count + 20), tol=LANCZOS_TOLERANCE
     )
     order = np.argsort(-values)
-    return 1.0 - values[order], vectors[:, order]
+    return _with_missed_copies(
+        1.0 - values[order], vectors[:, order], lambda x: symmetric @ x, lambda mu: 1.0 - mu, LANCZOS_TOLERANCE, say
+    )
 
 
 def _shift_invert(
@@ -116,11 +120,18 @@ def _shift_invert(
     say(f"Lanczos for {count} eigenvectors")
     values, vectors = eigsh(laplacian, k=count, sigma=shift, OPinv=inverse, v0=start)
     order = np.argsort(values)
-    return _with_missed_copies(values[order], vectors[:, order], factor, shift, say)
+    return _with_missed_copies(
+        values[order], vectors[:, order], factor.solve, lambda inverse: shift + 1.0 / inverse, MISSED_TOLERANCE, say
+    )
 
 
 def _with_missed_copies(
-    values: NDArray[np.float64], vectors: NDArray[np.float64], factor: SuperLU, shift: float, say: Say
+    values: NDArray[np.float64],
+    vectors: NDArray[np.float64],
+    apply: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    value_of: Callable[[float], float],
+    tolerance: float,
+    say: Say,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Lanczos can miss copies of a repeated eigenvalue: look in the complement until nothing smaller is left there."""
     size, count = vectors.shape
@@ -130,14 +141,18 @@ def _with_missed_copies(
         basis = vectors
 
         def complement(x: NDArray[np.float64], basis: NDArray[np.float64] = basis) -> NDArray[np.float64]:
-            y = factor.solve(x - basis @ (basis.T @ x))
+            y = apply(x - basis @ (basis.T @ x))
             return y - basis @ (basis.T @ y)
 
         outside = LinearOperator((size, size), matvec=complement, dtype=np.float64)
-        inverse_value, vector = eigsh(outside, k=1, which="LA", v0=start, tol=1e-6)
-        value = shift + 1.0 / float(inverse_value[0])
+        wide = min(size, CHECK_VECTORS)
+        largest, vector = eigsh(outside, k=1, which="LA", v0=start, tol=MISSED_TOLERANCE, ncv=wide)
+        value = value_of(float(largest[0]))
         if value >= values[-1] - 1e-9 * max(abs(values[-1]), 1e-6):
             return values, vectors
+        if tolerance < MISSED_TOLERANCE:
+            largest, vector = eigsh(outside, k=1, which="LA", v0=vector[:, 0], tol=tolerance, ncv=wide)
+            value = value_of(float(largest[0]))
         place = int(np.searchsorted(values, value))
         values = np.insert(values, place, value)[:count]
         vectors = np.insert(vectors, place, vector[:, 0], axis=1)[:, :count]
