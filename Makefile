@@ -23,7 +23,7 @@ test: $(VENV)/.installed-test
 SCIENCE := tests/environments tests/data tests/operators tests/objectives tests/encoders tests/diagnostics tests/evaluation \
 	tests/training tests/test_definitions.py tests/test_representation.py tests/test_solving.py
 test-fast: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 -m "not slow and not plumbing" $(SCIENCE)
+	$(BIN)/python -m pytest -n 2 -m "not slow" $(SCIENCE)
 
 # What takes longer: processes that are killed, browsers, fuzzing, every study. .ci/run runs it after `make test`.
 test-slow: $(VENV)/.installed-test

@@ -25,6 +25,8 @@ from lapwing.operators.operator import operator_from_trajectories
 from lapwing.report.run_folder import audit_record
 from lapwing.training.read_out import bootstrap_errors
 
+pytestmark = pytest.mark.slow
+
 STEPS = 1_000_000
 MEGABYTE = 1e6
 

@@ -43,6 +43,7 @@ def test_a_python_block_runs_as_it_stands(page: str, block: str) -> None:
     exec(compile(block, page, "exec"), {"__name__": "page"})
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_readme_run_one_after_the_other() -> None:
     lines = [line for block in blocks("README.md", "bash") for line in block.splitlines() if line.strip()]
     assert all(line.startswith("lapwing ") for line in lines)
@@ -55,6 +56,7 @@ def test_the_example_of_the_readme_is_the_quickstart() -> None:
     assert quickstart.endswith(blocks("README.md", "python")[0])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::lapwing.errors.UntrustedWarning")
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_an_example_runs_and_stays_in_its_folder(

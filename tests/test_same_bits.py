@@ -12,6 +12,8 @@ import pytest
 
 from lapwing.data import collect
 
+pytestmark = pytest.mark.slow
+
 Numbers = dict[str, np.ndarray]
 
 LEARN = """

@@ -42,6 +42,7 @@ def files_below(folder: Path) -> dict[str, bytes]:
 # --- each command at work ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_learn_writes_a_run_that_loads_and_scores(run: Any, tmp_path: Path) -> None:
     result = run("learn GridMaze-7 --dim 4 --data-steps 20000 --steps 400 --seed 3 --out run --json")
     assert result.code == 0
@@ -57,6 +58,7 @@ def test_learn_writes_a_run_that_loads_and_scores(run: Any, tmp_path: Path) -> N
     assert run("score run").code == 0
 
 
+@pytest.mark.slow
 def test_learn_takes_a_data_folder_and_shows_error_bars_and_verdicts(run: Any) -> None:
     run("collect GridMaze-7 --steps 20000 --out data")
     result = run("learn data --dim 3 --steps 200")
@@ -66,12 +68,14 @@ def test_learn_takes_a_data_folder_and_shows_error_bars_and_verdicts(run: Any) -
     assert "trusted" in result.out
 
 
+@pytest.mark.slow
 def test_learn_from_the_exact_operator_has_no_error_bars(run: Any) -> None:
     result = run("learn GridMaze-7 --exact --dim 3 --steps 200 --json").json
     assert not any(name.startswith("+-") for name in result["spectrum"][0])
     assert result["scores"]["learned"]["mean_eigenvalue_error"] < 0.01
 
 
+@pytest.mark.slow
 def test_learn_says_when_components_have_not_converged(run: Any) -> None:
     result = run("learn GridRoom-1 --exact --dim 11 --steps 5")
     assert result.code == 0
@@ -96,6 +100,7 @@ def test_learn_refuses_bad_input_and_writes_nothing(run: Any, tmp_path: Path, op
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content"),
     [("o.toml", "dim = 3\nsteps = 40\nbatch_size = 7\n"), ("o.json", '{"dim": 3, "steps": 40, "batch_size": 7}')],

@@ -7,6 +7,8 @@ import pytest
 
 import lapwing as lw
 
+pytestmark = pytest.mark.slow
+
 LEARN = "learn GridMaze-7 --exact --dim 3 --no-report --out run"
 
 

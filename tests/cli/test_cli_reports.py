@@ -17,6 +17,8 @@ from lapwing.cli.plot_command import component_numbers
 from lapwing.cli.results import summary
 from lapwing.report.run_folder import write_run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

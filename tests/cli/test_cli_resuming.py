@@ -30,6 +30,8 @@ from lapwing.storage.run_configuration import (
 )
 from lapwing.training import loop
 
+pytestmark = pytest.mark.slow
+
 LEARN = "learn GridMaze-7 --dim 3 --data-steps 30000 --steps 60 --log-every 10 --all-steps --no-report"
 
 

@@ -14,6 +14,8 @@ from lapwing.storage import checkpoints
 from lapwing.storage.run_configuration import CHECKPOINTS
 from lapwing.training import loop
 
+pytestmark = pytest.mark.slow
+
 LEARN = "learn GridMaze-7 --dim 3 --data-steps 30000 --steps 60 --log-every 10 --all-steps --seed 4 --seeds 2"
 
 

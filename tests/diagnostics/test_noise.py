@@ -19,6 +19,7 @@ def true_sines(world: str, steps: int, dim: int, seeds: range) -> tuple[np.ndarr
     return np.sqrt(np.mean(squares, axis=0)), np.mean(predicted, axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("world", "steps", "dim"), [("GridMaze-17", 100_000, 6), ("Rooms-16", 400_000, 6)])
 def test_predicted_angles_are_those_of_independent_data_sets(world: str, steps: int, dim: int) -> None:
     real, predicted = true_sines(world, steps, dim, range(12))

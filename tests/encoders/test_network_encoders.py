@@ -128,6 +128,7 @@ def test_the_key_decides_everything(kind: str) -> None:
     assert not same_arrays(built(kind, 4).arrays(), built(kind, 5).arrays())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["fourier", "conv"])
 def test_many_seeds_are_built_and_called_in_one_program(kind: str) -> None:
     keys = jax.random.split(jax.random.key(0), 3)

@@ -109,6 +109,7 @@ def test_every_array_of_a_users_own_network_is_trained(kind: str) -> None:
     assert eqx.filter_grad(lambda e: jnp.sum(e(jnp.asarray(POINTS)) ** 2))(encoder) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", SAME_NAMES)
 def test_a_users_own_network_learns_saves_and_loads_bit_for_bit(
     kind: str, data: lw.Trajectories, tmp_path: Path
@@ -124,6 +125,7 @@ def test_a_users_own_network_learns_saves_and_loads_bit_for_bit(
     np.testing.assert_array_equal(third.transform(POINTS), model.transform(POINTS))
 
 
+@pytest.mark.slow
 def test_loading_needs_a_network_of_the_same_structure_and_says_so(data: lw.Trajectories, tmp_path: Path) -> None:
     lw.learn(data, encoder=jax.vmap(network(0)), **LEARNING).save(tmp_path)
     with pytest.raises(ArgumentError, match=r"lw\.load\(path, encoder=network\)"):

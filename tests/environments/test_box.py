@@ -127,6 +127,7 @@ def test_steps_so_short_that_all_modes_are_equal_are_refused_before_memory_is_fu
         BoxWorld(sides, 0.1).closed_form(12)
 
 
+@pytest.mark.slow
 def test_a_cube_of_many_sides_has_all_its_equal_modes() -> None:
     modes, mu = BoxWorld((1.0,) * 32).closed_form(5490)
     # 1 + 32 + 496 + 4,960 products of at most three axes come first, then the first of 35,960 equal ones.

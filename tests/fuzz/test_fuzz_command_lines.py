@@ -20,6 +20,8 @@ from lapwing.data.trajectories import MANIFEST as DATA_MANIFEST
 from lapwing.data.trajectories import Trajectories
 from lapwing.report.run_folder import write_run
 
+pytestmark = pytest.mark.slow
+
 CODES = {0, 1, 2, 3}
 
 COMMANDS = {

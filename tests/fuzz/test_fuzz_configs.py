@@ -4,6 +4,7 @@ import json
 from dataclasses import fields
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from odd_values import CHEAP, odd_numbers, odd_things, result_or_error
@@ -12,6 +13,8 @@ from lapwing.errors import LapwingError
 from lapwing.objectives import OBJECTIVES, Objective
 from lapwing.training.config import PRESETS, LearnConfig, make_config
 from lapwing.training.learner import Learner
+
+pytestmark = pytest.mark.slow
 
 NUMBERS = ("barrier", "barrier_rate", "dual_rate", "max_dual")
 OPTIONS = [field.name for field in fields(LearnConfig)]

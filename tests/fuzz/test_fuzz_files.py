@@ -23,6 +23,8 @@ from lapwing.representation import LaplacianRepresentation
 from lapwing.storage.reading import read_array
 from lapwing_paper.run_store import Outcome, RunStore, StudyRun
 
+pytestmark = pytest.mark.slow
+
 MUTANTS = 300
 STUDY_RUN = StudyRun("fuzz", None, seed=0)
 

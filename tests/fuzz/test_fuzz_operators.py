@@ -4,6 +4,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
@@ -12,6 +13,8 @@ from scipy.sparse import coo_array, csr_array
 
 import lapwing as lw
 from lapwing.errors import LapwingError, LapwingWarning
+
+pytestmark = pytest.mark.slow
 
 DTYPES = ["f8", "f4", "f2", "c16", "i8", "u1", "?", "O", "U2", "S2", "M8[s]"]
 any_arrays = st.sampled_from(DTYPES).flatmap(

@@ -16,6 +16,8 @@ from lapwing.data.loading import from_arrays
 from lapwing.data.trajectories import ARRAYS, Trajectories
 from lapwing.errors import LapwingError
 
+pytestmark = pytest.mark.slow
+
 NUMERIC = ["f8", "f4", "f2", "i8", "i4", "u1", "?", ">f4", ">i2"]
 OTHER = ["c16", "O", "U2", "S2", "M8[s]"]
 

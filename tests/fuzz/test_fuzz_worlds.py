@@ -17,6 +17,8 @@ from lapwing.environments.layouts import Layout, perfect_maze, room, rooms, symm
 from lapwing.environments.registry import make_world, world_names
 from lapwing.errors import LapwingError
 
+pytestmark = pytest.mark.slow
+
 # Mostly what a layout may hold, so that some of it is one, with what editors and copying add.
 tiles = st.text(alphabet="X#. \n", max_size=60)
 nearly_layouts = st.lists(

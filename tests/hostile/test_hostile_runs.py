@@ -254,6 +254,7 @@ def test_text_in_files_stays_text_on_the_page(copied: Copied, words: str) -> Non
         assert words.replace("\x00", "\ufffd") in unescape(own).replace("\x00", "\ufffd")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [*NASTY[:2], *NASTY[-2:]], ids=ascii)
 def test_text_in_files_stays_text_in_a_notebook_a_figure_and_a_terminal(copied: Copied, run: Any, words: str) -> None:
     folder = copied("run")

@@ -1,5 +1,6 @@
 """A study to be attacked from outside: seed 0 is quick, the others sleep for ever."""
 
+import signal
 import sys
 import time
 from typing import Any
@@ -20,5 +21,7 @@ def sleep(specification: dict[str, Any]) -> Outcome:
 
 
 if __name__ == "__main__":
+    # A shell that starts the tests in the background lets them ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     reproduction.make_executor = lambda on, workers: LocalExecutor(workers, sleep)
     sys.exit(cli.main(sys.argv[1:]))

@@ -12,6 +12,8 @@ import pytest
 from fabricated import Fake
 from lapwing_paper import reproduction
 
+pytestmark = pytest.mark.slow
+
 STUDY = Path(__file__).with_name("interrupted_study.py")
 WORDS = ["reproduce", "theory", "--seeds", "4", "--workers", "1"]
 

@@ -16,6 +16,8 @@ from lapwing_paper.run_store import DONE, FAILED, Outcome, RunStore, StudyRun
 from lapwing_paper.scheduling import Failure, StudyProgress, carry_out
 from lapwing_paper.study_worlds import study_world
 
+pytestmark = pytest.mark.slow
+
 MAZE = study_world("GridMaze-7", None)
 TOO_MANY = "ProblemError: above the rank: dim=12 is larger than the number of states, 11; ask for at most 11"
 

@@ -12,6 +12,8 @@ from lapwing_paper.executors import LONGEST_MESSAGE, LocalExecutor, attempt, des
 from lapwing_paper.run_store import DONE, FAILED, Outcome, RunStore, StudyRun
 from lapwing_paper.scheduling import Failure, carry_out
 
+pytestmark = pytest.mark.slow
+
 
 class ForgetfulError(Exception):
     """An error that another process cannot put together again."""

@@ -18,6 +18,8 @@ from lapwing_paper.reproduction import PageNotWrittenError, reproduce
 from lapwing_paper.run_store import DONE, MISSING, Outcome, RunStore, StudyRun
 from lapwing_paper.scheduling import carry_out
 
+pytestmark = pytest.mark.slow
+
 RUNS = [StudyRun("claims", None, seed, {"size": 6, "dim": 3}, "theory") for seed in range(6)]
 FULL = "No space left on device"
 

@@ -313,6 +313,7 @@ def test_an_unknown_executor_is_an_error_and_writes_nothing(tmp_path: Path) -> N
 # --- the command line ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_makes_a_real_study_and_makes_no_run_twice(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,8 @@ from scipy.stats import spearmanr
 import lapwing as lw
 from lapwing.report import write_report
 
+pytestmark = pytest.mark.slow
+
 CHROMIUM = "/usr/bin/chromium"
 GOLDEN = Path(__file__).parents[1] / "golden"
 PageOf = Callable[..., Path]

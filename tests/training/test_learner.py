@@ -203,6 +203,7 @@ def test_one_hot_observations_are_learned() -> None:
     assert lw.score(model, counted).subspace_cosine > 0.999
 
 
+@pytest.mark.slow
 def test_a_box_is_learned_from_experience_alone() -> None:
     data = lw.collect("Box-1", steps=200_000, seed=0)
     truth = lw.solve("Box-1", 3)

@@ -19,6 +19,8 @@ from lapwing.storage.checkpoints import checkpoint_files
 from lapwing.training import Progress, loop
 from lapwing.training.interrupts import LearningInterruptedError
 
+pytestmark = pytest.mark.slow
+
 OPTIONS: dict[str, Any] = {
     "dim": 3,
     "oversampling": 1,

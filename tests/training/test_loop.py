@@ -205,6 +205,7 @@ print("agreed")
 """
 
 
+@pytest.mark.slow
 def test_seeds_spread_over_simulated_devices_agree_with_one_alone() -> None:
     flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
     ran = subprocess.run(
