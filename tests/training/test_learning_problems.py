@@ -1,5 +1,6 @@
 """What goes wrong in learning is provoked, and named."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -264,3 +265,27 @@ def test_observations_that_are_not_numbers_are_refused_before_learning() -> None
     walk = operator_from_matrix(np.full((2, 2), 0.5), observations=np.array([[0.0], [np.nan]]))
     with pytest.raises(ProblemError, match="not finite: the observation of state 1 holds NaN"):
         lw.learn(walk, 1)
+
+
+@pytest.mark.parametrize(("discounts", "named"), [((0.9, 0.99), True), ((0.1,), False)])
+def test_directed_dynamics_learned_with_long_lags_are_named(discounts: tuple[float, ...], named: bool) -> None:
+    data = lw.collect("NoisyRotation", 20_000, seed=0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = lw.learn(data, 3, discounts=discounts, hidden=(32, 32), steps=300, oversampling=2)
+    assert ("directed dynamics" in [problem.name for problem in model.problems()]) == named
+    assert any("directed dynamics" in str(warning.message) for warning in caught) == named
+    if not named:
+        truth = lw.solve("NoisyRotation", dim=3)
+        np.testing.assert_allclose(model.eigenvalues[1:], truth.eigenvalues[1:3], rtol=0.2)
+
+
+def test_eigenvalues_at_two_lags_are_free_of_the_roughness_of_few_steps() -> None:
+    data, truth = lw.collect("UMaze", 60_000, seed=0), lw.solve("UMaze", dim=4)
+    options = {"hidden": (64, 64), "steps": 200, "oversampling": 4}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        lagged, plain = (lw.learn(data, 4, lagged_eigenvalues=how, **options) for how in (True, False))
+    errors = [np.abs(model.eigenvalues[1:] / truth.eigenvalues[1:4] - 1.0) for model in (lagged, plain)]
+    np.testing.assert_array_equal(lagged.transform(data.observations[:9]), plain.transform(data.observations[:9]))
+    assert errors[0].mean() < 0.5 * errors[1].mean()

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from lapwing.checks import shown
+from lapwing.data.directedness import Directedness, directedness
 from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import MAX_HORIZON, geometric, truncated
 from lapwing.errors import ArgumentError
@@ -34,7 +35,8 @@ LARGEST_BLOCK = 1 << 16
 class Audit:
     """Facts about a data set; ``warnings`` are messages about those that affect learning.
 
-    Fields about states are None where observations hardly repeat, because then nothing can be counted.
+    Fields about states are None where observations hardly repeat, because then nothing can be counted; ``asymmetry``
+    is then that of the observations' covariances (:func:`~lapwing.data.directedness.directedness`).
     """
 
     transitions: int
@@ -50,8 +52,8 @@ class Audit:
     entropy_of_uniform: float | None
     components: int | None
     largest_component: float | None
-    asymmetry: float | None
-    asymmetry_over_noise: float | None
+    asymmetry: float
+    asymmetry_over_noise: float
     discount: float
     mean_lag: float
     mean_lag_untruncated: float
@@ -76,8 +78,8 @@ class Audit:
                 ("states visited", f"{self.visited:,} of {self.states:,}"),
                 ("visit entropy", f"{self.entropy:.4f} of {self.entropy_of_uniform:.4f} (uniform)"),
                 ("connected components", f"{self.components} (largest: {self.largest_component:.1%} of visits)"),
-                ("asymmetry", f"{self.asymmetry:.4f} ({self.asymmetry_over_noise:.2f} x what noise explains)"),
             ]
+        rows.append(("asymmetry", f"{self.asymmetry:.4f} ({self.asymmetry_over_noise:.2f} x what noise explains)"))
         lags = f"mean {self.mean_lag:.2f} of {self.mean_lag_untruncated:.2f}"
         slow = f"slow eigenvalues are {self.slow_eigenvalue_ratio:.1%} of geometric({self.discount:g})"
         rows.append((f"lags at discount {self.discount:g}", f"{lags}; {slow}"))
@@ -153,7 +155,8 @@ def _state_facts(data: Trajectories) -> dict[str, Any]:
     names = ["states", "visited", "entropy", "entropy_of_uniform", "components", "largest_component"]
     names += ["asymmetry", "asymmetry_over_noise"]
     if not data.has_table:
-        return dict.fromkeys(names)
+        found = directedness(data)
+        return {**dict.fromkeys(names), "asymmetry": found.share, "asymmetry_over_noise": found.errors}
     visits = data.visits()
     seen = visits > 0
     share = visits[seen] / visits.sum()
@@ -216,11 +219,13 @@ def _warnings(facts: dict[str, Any]) -> list[str]:
             found.append(
                 f"what was visited falls into {facts['components']} unconnected parts: eigenvalue 0 appears as often"
             )
-        if facts["asymmetry_over_noise"] > 3.0:
-            found.append(
-                "steps are not matched by their reverse beyond noise: the dynamics are directed, "
-                "and only their symmetrised part is represented"
-            )
+    counted = facts["states"] is not None
+    asymmetry = facts["asymmetry"], facts["asymmetry_over_noise"]
+    if asymmetry[1] > 3.0 if counted else Directedness(*asymmetry).is_directed:
+        found.append(
+            "steps are not matched by their reverse beyond noise: the dynamics are directed, "
+            "and only their symmetrised part is represented" + ("" if counted else "; learn with discounts=(0.1,)")
+        )
     if facts["slow_eigenvalue_ratio"] < 0.95:
         found.append(
             f"lags at discount {facts['discount']:g} are cut off by the ends of episodes: "

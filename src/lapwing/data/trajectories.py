@@ -210,6 +210,20 @@ class Trajectories:
             raise ArgumentError(f"episodes are numbered 0 to {self.num_episodes - 1}, got {shown(number)}")
         return _in_time(self, slice(self.offsets[whole], self.offsets[whole + 1]))
 
+    def steps_left(self, begin: int, end: int) -> NDArray[np.int64]:
+        """How many steps are left in the episode of each of some states.
+
+        Args:
+            begin: position of the first state.
+            end: position after the last.
+
+        Returns:
+            (end - begin,) whole numbers; 0 at the last state of an episode.
+        """
+        positions = np.arange(begin, end)
+        ends: NDArray[np.int64] = np.asarray(self.offsets)[np.searchsorted(self.offsets, positions, side="right")]
+        return ends - 1 - positions
+
     def pair_positions(self, lag: int = 1, chunk: int = CHUNK_ROWS) -> Iterator[NDArray[np.int64]]:
         """Positions of all states that have a state ``lag`` steps later in their own episode, in chunks.
 

@@ -21,10 +21,11 @@ COLLAPSED = "collapsed"
 DEAD = "dead components"
 DUALS = "duals at their bounds"
 ONE_STATE = "one state"
+DIRECTED = "directed dynamics"
 ABOVE_RANK = "above the rank"
 
 # Most serious first, and printed in this order.
-NAMES = (NOT_FINITE, DIVERGED, COLLAPSED, DEAD, DUALS, ONE_STATE, ABOVE_RANK, TOO_FEW_DATA, NOT_CONVERGED)
+NAMES = (NOT_FINITE, DIVERGED, COLLAPSED, DEAD, DUALS, ONE_STATE, ABOVE_RANK, DIRECTED, TOO_FEW_DATA, NOT_CONVERGED)
 
 # The key of a model's metadata that holds what was found while it was made.
 RECORD = "health"
@@ -125,6 +126,25 @@ def one_state() -> Problem:
     """
     message = "all observations of this data set are the same, so there is nothing to tell apart"
     return Problem(ONE_STATE, (), message, "collect where something changes, or look at how observations were recorded")
+
+
+def directed(share: float, discounts: Sequence[float]) -> Problem:
+    """Directed dynamics learned with lags of many steps, over which rotating components cancel.
+
+    Args:
+        share: of the asymmetry, from :func:`lapwing.data.directedness.directedness`.
+        discounts: of the lags.
+
+    Returns:
+        The problem.
+    """
+    return Problem(
+        DIRECTED,
+        (),
+        f"steps are not matched by their reverse (asymmetry {share:.2g}), and over the lags of discounts "
+        f"{', '.join(f'{discount:g}' for discount in discounts)} what rotates cancels",
+        "learn with discounts=(0.1,), whose lags are hardly longer than one step",
+    )
 
 
 def unlearnable(observations: NDArray[Any], num_states: int | None, dim: int) -> Problem | None:

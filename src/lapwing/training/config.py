@@ -59,6 +59,8 @@ class LearnConfig:
     """How the learning rate changes over the steps."""
     refine: Literal["ritz", "none"] = "ritz"
     """Rotate inside the learned span at the end, or leave the components as they are."""
+    lagged_eigenvalues: bool = True
+    """With ``refine="ritz"`` and observations that hardly repeat: read eigenvalues at two lags, free of fast modes."""
     stop_when_converged: bool = True
     """Stop early once the estimated angles of all components are small."""
     log_every: int = 200
@@ -139,6 +141,7 @@ _PAPER = {
     "centre_pixels": False,
     "schedule": "constant",
     "refine": "none",
+    "lagged_eigenvalues": False,
     "stop_when_converged": False,
     "log_every": 1000,
 }

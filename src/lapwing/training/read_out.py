@@ -14,6 +14,7 @@ from lapwing.diagnostics.problems import (
     Problem,
     ProblemError,
     collapsed,
+    directed,
     objective_problems,
     output_problems,
     unreadable,
@@ -21,6 +22,7 @@ from lapwing.diagnostics.problems import (
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.encoders.networks import RotatedEncoder
 from lapwing.operators.clusters import DATA_TOLERANCE, LEARNED_TOLERANCE, column_signs
+from lapwing.operators.lagged import ValuesAt, lag_pair, lagged_eigenvalues, lagged_moments
 from lapwing.operators.lags import LagDistribution
 from lapwing.operators.operator import Operator
 from lapwing.operators.ritz import ritz_from_forms
@@ -38,6 +40,9 @@ FEWEST_PARTS = 50
 
 # Early stopping asks for more than trust: a sine of 0.01 is a cosine of 0.99995.
 CONVERGED_ANGLE = 0.01
+
+# Above this discount lags are long enough for rotating components to cancel.
+LONG_LAGS = 0.5
 
 Monitor = Callable[[LaplacianRepresentation], dict[str, float]]
 """Numbers to report of an unfinished model, such as its cosine to a ground truth; they never influence learning."""
@@ -146,6 +151,7 @@ class ReadOut:
         moments, order = self._moments(encoder, state)
         sample = self.estimator.sample(encode)
         estimate = with_canonical_signs(self._estimate(moments, order), sample)
+        estimate = self._with_lagged_eigenvalues(encode, estimate)
         dim = min(len(estimate.mu), config.dim)
         health: dict[str, Any] = {}
         errors, noise = None, None
@@ -163,6 +169,8 @@ class ReadOut:
         problems = objective_problems(eigenvalues, details.at_bounds, config.dim, settings)
         refined = config.refine == "ritz"
         problems += output_problems(moments.gram, sample, config.dim, refined, metadata.get("history", ()), settings)
+        if task.directedness is not None and task.directedness.is_directed and max(config.discounts) > LONG_LAGS:
+            problems.append(directed(task.directedness.share, config.discounts))
         lost = collapsed(dim, config.dim) if dim < config.dim else None
         known = [lost, *(one for one in problems if one.name != lost.name)] if lost else problems
         health["problems"] = [one.as_dict() for one in known]
@@ -209,6 +217,24 @@ class ReadOut:
         refine = self.task.config.refine == "ritz"
         found = spectral_estimate(moments, self.estimator.lags, refine, self.tolerance, complete=self.complete)
         return found._replace(matrix=order @ found.matrix)
+
+    def _with_lagged_eigenvalues(self, encode: Encode, estimate: SpectralEstimate) -> SpectralEstimate:
+        """The estimate with eigenvalues from two lags, over all the data, where nothing repeats and steps reverse."""
+        task, config = self.task, self.task.config
+        if task.directedness is None or not config.lagged_eigenvalues or config.refine != "ritz":
+            return estimate
+        assert isinstance(task.data, Trajectories)
+        pair = lag_pair(task.data.lengths)
+        if not pair[0] or task.directedness.is_directed:
+            return estimate
+        values_at = _values_at(encode, estimate.matrix, task.data)
+        found = lagged_eigenvalues(lagged_moments(values_at, task.data, pair), pair)
+        if len(found) < min(config.dim, len(estimate.mu)):
+            # Noise has swallowed components that were asked for; their quotients are all that is known.
+            return estimate
+        count = len(found)
+        rest = np.minimum(estimate.mu[count:], found[-1])
+        return estimate._replace(mu=np.concatenate([found, rest]))
 
     def _operator_values(self, estimate: SpectralEstimate, dim: int) -> NDArray[np.float64]:
         """Those of the components, and the next one or, where that is not known, the largest that it may be."""
@@ -339,10 +365,6 @@ def with_canonical_signs(estimate: SpectralEstimate, sample: NDArray[np.float64]
         The estimate with columns of the matrix negated where needed.
     """
     return estimate._replace(matrix=estimate.matrix * column_signs(sample @ estimate.matrix))
-
-
-ValuesAt = Callable[[NDArray[np.int64]], NDArray[np.float64]]
-"""From rows of ``data.observations`` to (n, m) components."""
 
 
 def _values_at(encode: Encode, matrix: NDArray[np.float64], data: Trajectories) -> ValuesAt:

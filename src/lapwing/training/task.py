@@ -13,6 +13,7 @@ import optax
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from lapwing.data.directedness import Directedness, directedness
 from lapwing.data.trajectories import Trajectories
 from lapwing.diagnostics.problems import ProblemError, unlearnable
 from lapwing.encoders.networks import build_encoder, default_kind, encoder_options, encoder_statistics, own_encoder
@@ -47,6 +48,7 @@ class Task:
         matrix: f(P) as a dense matrix, where the operator is small.
         source: of batches.
         training_lags: those that the batches really have.
+        directedness: of experience without a table; None for a table, whose operator is symmetrised step by step.
     """
 
     config: LearnConfig
@@ -61,6 +63,7 @@ class Task:
     matrix: NDArray[np.float64] | None
     source: Source
     training_lags: LagDistribution
+    directedness: Directedness | None = None
 
     @property
     def is_table(self) -> bool:
@@ -170,6 +173,7 @@ def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Ob
         matrix=matrix,
         source=source,
         training_lags=training_lags,
+        directedness=directedness(data) if isinstance(data, Trajectories) and not data.has_table else None,
     )
 
 
