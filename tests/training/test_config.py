@@ -21,7 +21,7 @@ def test_the_paper_preset_holds_the_papers_values_in_our_units() -> None:
     assert (config.learning_rate, config.schedule, config.steps) == (1e-3, "constant", 200_000)
     assert (config.discounts, config.batch_size, config.oversampling) == ((0.9,), 1024, 0)
     assert (config.objective, config.refine) == ("allo", "none")
-    assert (config.stop_when_converged, config.centre_pixels) == (False, False)
+    assert (config.stop_when_converged, config.scale_inputs) == (False, False)
 
 
 def test_what_is_given_beats_the_preset_and_none_gives_nothing() -> None:

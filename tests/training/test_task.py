@@ -109,10 +109,23 @@ def test_statistics_bring_inputs_into_range_and_centre_pixels() -> None:
     assert not np.asarray(raw.centre.array).any()
     pixels = lw.operator("GridMaze-7", observation="pixels")
     centred, plain = (
-        task_of(pixels, centre_pixels=how)._encoder(jax.random.key(0)).module.inputs for how in (True, False)
+        task_of(pixels, scale_inputs=how)._encoder(jax.random.key(0)).module.inputs for how in (True, False)
     )
     np.testing.assert_allclose(centred.centre.array, pixels.observations.mean(axis=0), rtol=1e-5, atol=1e-4)
     assert not np.asarray(plain.centre.array).any()
+
+
+def test_many_inputs_are_standardised_whatever_their_units() -> None:
+    units = np.array([1.0, 1000.0, *[0.01] * 8])
+    rows = np.random.default_rng(0).normal(3.0, 1.0, size=(400, 10)) * units
+    rows[:, 9] = 7.0
+    data = lw.from_arrays(rows.astype(np.float32), lengths=[200, 200])
+    inputs = task_of(data)._encoder(jax.random.key(0)).module.inputs
+    seen = np.asarray(inputs(data.observations))
+    np.testing.assert_allclose(seen.mean(axis=0), 0.0, atol=1e-3)
+    np.testing.assert_allclose(seen.std(axis=0), [1.0] * 9 + [0.0], atol=1e-3)
+    raw = task_of(data, scale_inputs=False)._encoder(jax.random.key(0)).module.inputs
+    np.testing.assert_array_equal(raw(data.observations), data.observations)
 
 
 def table_state(task: Task, values: np.ndarray, order: Any = None) -> TrainState:

@@ -125,6 +125,32 @@ def range_statistics(observations: NDArray[np.generic], weights: NDArray[np.floa
     return Statistics(((low + high) / 2).astype(np.float32), extent.astype(np.float32))
 
 
+def vector_statistics(observations: NDArray[np.generic], weights: NDArray[np.floating] | None = None) -> Statistics:
+    """The mean and the standard deviation of each entry, so that none outweighs another by its unit.
+
+    Args:
+        observations: (n, ...) of any numeric type.
+        weights: (n,) how often each row occurs, where rows are unique observations; None counts each once.
+
+    Returns:
+        Centre and scale of the shape of one observation; entries that never change are not scaled.
+
+    Example:
+        >>> vector_statistics(np.array([[0.0, 5.0], [10.0, 5.0]]))
+        Statistics(centre=array([5., 5.], dtype=float32), scale=array([5., 1.], dtype=float32))
+    """
+    share = _shares(observations, weights)
+    rows = observations.reshape(len(observations), -1)
+    blocks = range(0, len(rows), _BLOCK)
+    mean = sum(share[i : i + _BLOCK] @ rows[i : i + _BLOCK].astype(np.float64) for i in blocks)
+    squares = sum(share[i : i + _BLOCK] @ (rows[i : i + _BLOCK].astype(np.float64) - mean) ** 2 for i in blocks)
+    # Rounding alone must not be scaled up to 1.
+    changes = squares > (1e-7 * np.abs(mean)) ** 2
+    deviation = np.sqrt(np.where(changes, squares, 1.0))
+    shape = observations.shape[1:]
+    return Statistics(np.reshape(mean, shape).astype(np.float32), np.reshape(deviation, shape).astype(np.float32))
+
+
 def _shares(observations: NDArray[np.generic], weights: NDArray[np.floating] | None) -> NDArray[np.float64]:
     """(n,) the share of each row in the data, after checking that statistics can be taken at all."""
     if len(observations) == 0:

@@ -20,7 +20,7 @@ from lapwing.checks import shown
 from lapwing.encoders.convolution import conv
 from lapwing.encoders.encoder import Encoder
 from lapwing.encoders.fourier import fourier, fourier_statistics
-from lapwing.encoders.layers import Statistics, image_statistics
+from lapwing.encoders.layers import Statistics, image_statistics, vector_statistics
 from lapwing.encoders.mlp import mlp
 from lapwing.encoders.table import table
 from lapwing.errors import ArgumentError, DamagedFileError, LapwingError, UnknownNameError, did_you_mean
@@ -58,7 +58,7 @@ class EncoderKind(NamedTuple):
 
 
 ENCODERS: dict[str, EncoderKind] = {
-    "mlp": EncoderKind(mlp),
+    "mlp": EncoderKind(mlp, vector_statistics),
     "fourier": EncoderKind(fourier, fourier_statistics),
     "conv": EncoderKind(conv, image_statistics),
     "table": EncoderKind(table),

@@ -51,8 +51,8 @@ class LearnConfig:
     """Arguments of the encoder's factory, e.g. ``scales`` of fourier."""
     hidden: tuple[int, ...] = (256, 256)
     """Sizes of the hidden layers; the paper's three are in its preset."""
-    centre_pixels: bool = True
-    """Subtract the data's mean image and scale by its deviation."""
+    scale_inputs: bool = True
+    """Centre and scale the inputs of mlp and conv by statistics of the data; False leaves them raw, as in the paper."""
     learning_rate: float = 2e-3
     """Of Adam, at the start."""
     schedule: Literal["cosine", "constant"] = "cosine"
@@ -124,7 +124,7 @@ _MOST_WEIGHTS = 1 << 28
 
 _CHOICES = {name: get_args(kind) for name, kind in get_type_hints(LearnConfig).items() if get_origin(kind) is Literal}
 
-_RENAMED = {"spare": "oversampling", "report": "callback"}
+_RENAMED = {"spare": "oversampling", "report": "callback", "centre_pixels": "scale_inputs"}
 
 _DEFAULT = {"objective_options": {"barrier": 1.0, "barrier_rate": 0.01, "dual_rate": 0.01}}
 
@@ -138,7 +138,7 @@ _PAPER = {
     "encoder": "mlp",
     "hidden": (256, 256, 256),
     "learning_rate": 1e-3,
-    "centre_pixels": False,
+    "scale_inputs": False,
     "schedule": "constant",
     "refine": "none",
     "lagged_eigenvalues": False,

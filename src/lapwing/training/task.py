@@ -120,8 +120,9 @@ class Task:
     def _statistics(self) -> Any:
         observations = np.asarray(_observations(self.data, self.operator))
         weights = None if self.operator is None else self.operator.rho
-        centred = self.kind != "conv" or self.config.centre_pixels
-        return encoder_statistics(self.kind, observations, weights) if centred else None
+        # Fourier features need inputs of a known range, whatever the configuration.
+        scaled = self.kind == "fourier" or self.config.scale_inputs
+        return encoder_statistics(self.kind, observations, weights) if scaled else None
 
 
 def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Objective | None, encoder: Any) -> Task:

@@ -19,7 +19,7 @@ def methods(plan: Plan) -> Methods:
         Labels and settings of our preset, the paper's ALLO and the paper's GGDO.
     """
     scale = plan.scale
-    raw: Settings = {"encoder": "conv", "centre_pixels": False}
+    raw: Settings = {"encoder": "conv", "scale_inputs": False}
     ours: Settings = {} if plan.is_full else {"steps": QUICK_STEPS}
     found = [
         (ALLO_PIXELS, {"preset": "pixels", "transitions": scale.transitions, "options": ours}),

@@ -17,12 +17,12 @@ def methods(plan: Plan) -> Methods:
         plan: gives the size of the study.
 
     Returns:
-        Two labels with settings that differ in ``centre_pixels`` alone.
+        Two labels with settings that differ in ``scale_inputs`` alone.
     """
     steps = plan.scale.steps
     options = {"steps": steps, "log_every": max(1, steps // 15), "stop_when_converged": False}
     run = {"preset": "pixels", "observation": "pixels", "transitions": 0}
-    return [(name, {**run, "options": {**options, "centre_pixels": name == CENTRED}}) for name in (RAW, CENTRED)]
+    return [(name, {**run, "options": {**options, "scale_inputs": name == CENTRED}}) for name in (RAW, CENTRED)]
 
 
 def tables(plan: Plan, results: Results) -> list[ResultTable]:

@@ -138,9 +138,9 @@ def test_ggdo_keeps_its_barrier_unless_told_to_let_it_grow() -> None:
 
 def test_options_pass_through_and_make_a_configuration() -> None:
     for settings in (allo_settings, ggdo_settings):
-        options = settings(0.5, encoder="conv", centre_pixels=False)
+        options = settings(0.5, encoder="conv", scale_inputs=False)
         config = make_config("paper", **paper_run(options, 1000, 500)["options"])
-        assert (config.encoder, config.centre_pixels, config.steps, config.log_every) == ("conv", False, 500, 10)
+        assert (config.encoder, config.scale_inputs, config.steps, config.log_every) == ("conv", False, 500, 10)
 
 
 @pytest.mark.parametrize(("steps", "every"), [(1, 1), (49, 1), (50, 1), (200_000, 4000)])
