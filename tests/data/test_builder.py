@@ -10,6 +10,7 @@ import pytest
 from lapwing.data import builder as builder_module
 from lapwing.data import collect, collecting
 from lapwing.data.builder import ObservationTable, TrajectoryBuilder
+from lapwing.data.loading import from_arrays
 from lapwing.data.trajectories import ARRAYS, Trajectories
 from lapwing.errors import LapwingError
 
@@ -57,7 +58,7 @@ def test_the_table_is_given_up_where_observations_hardly_repeat(
     monkeypatch.setattr(builder_module, "DECIDE_AFTER", 30)
     rng = np.random.default_rng(0)
     repeated = [rng.integers(3, size=(10, 2)).astype(float) for _ in range(4)]
-    fresh = [rng.normal(size=(25, 2)) for _ in range(4)]
+    fresh = [rng.normal(size=(60, 2)) for _ in range(4)]
     out = tmp_path / "data" if on_disk else None
     with TrajectoryBuilder(out) as builder:
         for episode in repeated:
@@ -69,7 +70,7 @@ def test_the_table_is_given_up_where_observations_hardly_repeat(
     assert tabulated_so_far
     assert not data.has_table
     np.testing.assert_array_equal(data.observations, np.concatenate(repeated + fresh))
-    assert data.lengths.tolist() == [9] * 4 + [24] * 4
+    assert data.lengths.tolist() == [9] * 4 + [59] * 4
     if out is not None:
         assert sorted(path.name for path in out.iterdir()) == [
             "observations.npy",
@@ -178,3 +179,23 @@ def test_an_older_data_set_is_replaced_only_at_the_end(tmp_path: Path) -> None:
         builder.finish({"new": True})
     assert Trajectories.load(out).metadata == {"new": True}
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_whether_observations_repeat_is_decided_on_all_the_data(tmp_path: Path, on_disk: bool) -> None:
+    # One pass over 4,500 observations shows no repetition; ten passes do. Values such as 1.0 and 2.0 share low bits.
+    once = np.stack(np.divmod(np.arange(4_500.0), 90.0), axis=1)
+    rng = np.random.default_rng(0)
+    episodes = [once[rng.permutation(len(once))] for _ in range(10)]
+    with TrajectoryBuilder(tmp_path / "data" if on_disk else None) as builder:
+        for episode in episodes:
+            add_episode(builder, episode)
+        given_up = builder._table is None
+        data = builder.finish({})
+    assert given_up
+    assert data.has_table
+    assert len(data.observations) == 4_500
+    np.testing.assert_array_equal(data.episode(7), episodes[7])
+    np.testing.assert_array_equal(from_arrays(episodes).ids, data.ids)
+    if on_disk:
+        assert_equal(Trajectories.load(tmp_path / "data"), data)

@@ -17,6 +17,7 @@ from lapwing.data.trajectories import (
     Trajectories,
     check_finite,
     row_blocks,
+    tabulated,
     write_manifest,
 )
 from lapwing.errors import DataError
@@ -158,6 +159,8 @@ class TrajectoryBuilder:
             raise DataError(NOTHING)
         if self._table is not None and self._table.hardly_repeats(self._states, MIN_DECIDABLE):
             self._give_up_table()
+        elif "observations" in self._columns and self._states >= MIN_DECIDABLE:
+            self._tabulate_after_all()
         lengths = np.concatenate(self._lengths)
         ends = np.concatenate(self._ends, axis=1)
         small: dict[str, Any] = {"offsets": np.concatenate([[0], np.cumsum(lengths + 1)]).astype(np.int64)}
@@ -190,6 +193,17 @@ class TrajectoryBuilder:
             self._append("observations", table.observations(numbers[block]))
         if isinstance(ids, ArrayAppender):
             ids.path.unlink()
+
+    def _tabulate_after_all(self) -> None:
+        """The beginning hardly repeated, but all the data may."""
+        column = self._columns["observations"]
+        found = tabulated(_whole(column))
+        if found is not None:
+            self._known, ids = found
+            self._columns.pop("observations")
+            if isinstance(column, ArrayAppender):
+                column.path.unlink()
+            self._append("ids", ids)
 
     def _append(self, name: str, block: NDArray[Any]) -> None:
         if name not in self._columns:

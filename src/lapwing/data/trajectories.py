@@ -144,7 +144,7 @@ class Trajectories:
         if key not in self.keys:
             raise UnknownNameError(f"no key {shown(key)} in these observations; {did_you_mean(str(key), self.keys)}")
         rows, ids = self.observations[key], self.ids
-        found = None if ids is not None else _tabulated(rows)
+        found = None if ids is not None else tabulated(rows)
         rows, ids = (rows, ids) if found is None else found
         further = None if self.next_observations is None else self.next_observations[key]
         metadata = {**self.metadata, "key": key}
@@ -526,15 +526,37 @@ def _check_transitions(data: Trajectories) -> None:
         check_finite(part, what="next observation")
 
 
-def _tabulated(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]] | None:
-    """The table of distinct rows and the number of each row, or None where they hardly repeat."""
+def tabulated(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]] | None:
+    """The table of distinct rows and the number of each row, decided on all of them.
+
+    Args:
+        rows: (n, ...) observations; they may lie on a disk.
+
+    Returns:
+        (table, ...) distinct rows and (n,) numbers; None where rows hardly repeat.
+    """
+    if MIN_DECIDABLE <= len(rows) < MIN_REPEATS * _distinct_count(rows):
+        return None
     table = ObservationTable()
-    ids = np.empty(len(rows), dtype=np.int32)
-    for begin in range(0, len(rows), DECIDE_AFTER):
-        ids[begin : begin + DECIDE_AFTER] = table.lookup(rows[begin : begin + DECIDE_AFTER])
-        if table.hardly_repeats(min(begin + DECIDE_AFTER, len(rows)), MIN_DECIDABLE):
-            return None
+    ids = table.lookup(rows)
     return table.array(), ids
+
+
+def _distinct_count(rows: NDArray[Any]) -> int:
+    """How many distinct rows there are, by hashes of 64 bits: a few bytes per row, whatever their size."""
+    hashes = np.empty(len(rows), dtype=np.uint64)
+    for block in row_blocks(rows.shape, rows.itemsize):
+        # Adding zero turns -0.0 into 0.0, as in the table.
+        plain = np.ascontiguousarray(rows[block] + rows.dtype.type(0)).reshape(len(rows[block]), -1)
+        content = plain.view(np.uint8)
+        padded = np.pad(content, ((0, 0), (0, -content.shape[1] % 8)))
+        words = np.ascontiguousarray(padded).view(np.uint64)
+        # Numbers such as 1.0 and 2.0 differ in their highest bits only: mixed before they are summed.
+        words = (words ^ (words >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
+        words ^= words >> np.uint64(29)
+        factors = np.random.default_rng(0).integers(0, 2**64 - 1, words.shape[1], dtype=np.uint64) | np.uint64(1)
+        hashes[block] = (words * factors).sum(axis=1, dtype=np.uint64)
+    return len(np.unique(hashes))
 
 
 def _in_time(data: Trajectories, states: slice = slice(None)) -> Any:

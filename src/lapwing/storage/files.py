@@ -194,17 +194,18 @@ class ArrayAppender:
         self.rows += len(block)
 
     def close(self) -> int:
-        """Write the final number of rows into the header and close.
+        """Write the final number of rows into the header and close; once closed, do nothing.
 
         Returns:
             :func:`crc32` of the array.
         """
-        with self._writing():
-            self._stream.seek(0)
-            self._write_header()
-            self._stream.flush()
-            os.fsync(self._stream.fileno())
-            self._stream.close()
+        if not self._stream.closed:
+            with self._writing():
+                self._stream.seek(0)
+                self._write_header()
+                self._stream.flush()
+                os.fsync(self._stream.fileno())
+                self._stream.close()
         return crc32_of_header(self.dtype, (self.rows, *self.row_shape), self._crc)
 
     def abandon(self) -> None:
