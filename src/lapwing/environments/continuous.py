@@ -59,7 +59,7 @@ class ContinuousMaze(World):
     observation_bounds: tuple[float, float] = field(init=False, default=(-0.5, 0.5))
 
     def __post_init__(self) -> None:
-        """Refuse what is not a layout, and steps of no length or beyond all measure."""
+        """Refuse what is not a layout, and steps of no length or too long."""
         if not isinstance(self.layout, Layout):
             raise LapwingError(f"a continuous maze is made from a layout, got {shown(self.layout)}")
         if not isinstance(self.steps, str) or self.steps not in STEP_KINDS:
