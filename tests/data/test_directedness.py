@@ -37,3 +37,12 @@ def test_of_many_numbers_random_sums_are_compared() -> None:
 def test_too_few_steps_tell_nothing() -> None:
     data = lw.from_arrays(np.random.default_rng(0).normal(size=(4, 2)), lengths=[2, 2])
     assert not directedness(data).is_directed
+
+
+def test_constant_and_collinear_entries_change_nothing() -> None:
+    data = lw.collect("NoisyRotation", 20_000, seed=0)
+    x = np.asarray(data.observations)
+    more = np.concatenate([x, x[:, :1] + x[:, 1:], np.full((len(x), 1), 7.3, np.float32)], axis=1)
+    plain, padded = (directedness(lw.from_arrays(rows, lengths=np.diff(data.offsets))) for rows in (x, more))
+    assert padded.share == pytest.approx(plain.share, rel=1e-3)
+    assert padded.is_directed

@@ -67,9 +67,14 @@ def directedness(data: Trajectories) -> Directedness:
         return Directedness(0.0, 0.0)
     mean = np.mean(means, axis=0)
     centred = np.mean(grams, axis=0) - np.outer(mean, mean)
-    scale = np.sqrt(np.maximum(np.diag(centred), 1e-300))
+    # Entries that do not change beyond rounding are left out.
+    squares = np.mean(grams, axis=0).diagonal()
+    scale = np.where(np.diag(centred) > 1e-10 * squares, np.sqrt(np.abs(np.diag(centred))), np.inf)
     sizes, directions = np.linalg.eigh(centred / np.outer(scale, scale))
-    keep = sizes > 1e-4 * max(sizes[-1], 1e-300)
+    keep = sizes > 1e-4
+    if not keep.any():
+        # Nothing changes.
+        return Directedness(0.0, 0.0)
     whitening = directions[:, keep] / np.sqrt(sizes[keep]) / scale[:, None]
     whitened = whitening.T @ np.array(products) @ whitening
     antisymmetric = (whitened - whitened.transpose(0, 2, 1)) / 2.0

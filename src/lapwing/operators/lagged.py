@@ -111,6 +111,10 @@ def lagged_eigenvalues(moments: LaggedMoments, pair: tuple[int, int]) -> NDArray
     """
     first, last = pair
     base = (moments.products[0] + moments.products[0].T) / 2.0 if first else moments.grams[0]
-    found = ritz_from_forms(base, moments.products[-1], NOISE_SHARE).mu
+    # What has decayed into noise by t0, down to a negative mean square, says nothing.
+    kept = np.diag(base) > NOISE_SHARE * np.diag(moments.grams[0])
+    if not kept.any():
+        return np.zeros(0)
+    found = ritz_from_forms(base[np.ix_(kept, kept)], moments.products[-1][np.ix_(kept, kept)], NOISE_SHARE).mu
     mu: NDArray[np.float64] = np.clip(found, 0.0, 1.0) ** (1.0 / (last - first))
     return mu
