@@ -25,7 +25,7 @@ SCIENCE := tests/environments tests/data tests/operators tests/objectives tests/
 test-fast: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 -m "not slow" $(SCIENCE)
 
-# What takes longer: processes that are killed, browsers, fuzzing, every study. .ci/run runs it after `make test`.
+# What takes longer: killed processes, browsers, fuzzing, hostile files, whole reports. .ci/run runs it after `make test`.
 test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 -m slow
 

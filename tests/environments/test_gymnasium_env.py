@@ -65,6 +65,7 @@ def test_every_observation_mode_passes_gymnasiums_own_check(mode: str) -> None:
     check_env(gymnasium.make("lapwing/GridMaze-7-v0", observation=mode, slip=0.2, render_mode="rgb_array").unwrapped)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("slip", [0.0, 0.3])
 @pytest.mark.parametrize("mode", OBSERVATION_MODES)
 @pytest.mark.parametrize("name", GRIDS)

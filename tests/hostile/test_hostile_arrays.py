@@ -11,6 +11,8 @@ from forging import array_bombs, saved
 from lapwing.errors import LapwingError
 from lapwing.storage.reading import read_array
 
+pytestmark = pytest.mark.slow
+
 BOMBS = sorted(array_bombs(Path("unused")))
 
 

@@ -9,6 +9,8 @@ import pytest
 from lapwing.environments.layouts import Layout
 from lapwing.errors import LapwingError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("content", "words"),

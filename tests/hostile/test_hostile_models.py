@@ -13,6 +13,8 @@ from forging import JSON_BOMBS, edit_json, forge_arrays, forge_weights, tensor_b
 import lapwing as lw
 from lapwing.errors import LapwingError
 
+pytestmark = pytest.mark.slow
+
 Copied = Callable[[str], Path]
 MODELS = ["model-lookup", "model-learned", "model-box"]
 

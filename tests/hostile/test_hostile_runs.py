@@ -18,6 +18,8 @@ import lapwing as lw
 from lapwing.errors import LapwingError
 from lapwing.report import write_report
 
+pytestmark = pytest.mark.slow
+
 Copied = Callable[[str], Path]
 RECORDS = ("audit.json", "scores.json", "provenance.json")
 

@@ -12,6 +12,8 @@ from lapwing.errors import LapwingError
 from lapwing_paper.run_store import Outcome, RunStore, StudyRun, checksum
 from lapwing_paper.study_worlds import study_world
 
+pytestmark = pytest.mark.slow
+
 RUN = StudyRun("ALLO", study_world("GridMaze-7", None), 0, {"options": {"steps": 5}})
 
 

@@ -14,6 +14,8 @@ from forging import JSON_BOMBS, array_bombs, edit_json, forge_npy
 import lapwing as lw
 from lapwing.errors import LapwingError
 
+pytestmark = pytest.mark.slow
+
 Copied = Callable[[str], Path]
 BOMBS = sorted(array_bombs(Path("unused")))
 

@@ -19,6 +19,8 @@ from lapwing_paper.reproduction import Reproduction, reproduce
 from lapwing_paper.scheduling import StudyProgress
 from lapwing_paper.studies.catalogue import STUDIES
 
+pytestmark = pytest.mark.slow
+
 SMALL: dict[str, Any] = {"worlds": ["GridMaze-7"], "seeds": 2, "steps": 20}
 WORDS = "reproduce brittle-ggdo --worlds GridMaze-7 --seeds 2 --steps 20"
 METHODS = ("b = 0.1", "b = 0.5", "b = 2", "b = 10")

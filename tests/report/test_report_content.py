@@ -21,6 +21,8 @@ from lapwing.report.content import RunContent, content_of, dual_eigenvalues, rot
 from lapwing.report.run_folder import write_run
 from lapwing.report.stored_run import read_run, read_runs
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def content(learned: Path) -> RunContent:

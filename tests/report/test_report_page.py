@@ -17,6 +17,8 @@ from lapwing.report import write_report
 from lapwing.report.page import MAX_RUNS, as_script
 from lapwing.report.run_folder import write_run
 
+pytestmark = pytest.mark.slow
+
 NASTY = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 
 PageOf = Callable[..., Path]

@@ -10,6 +10,8 @@ import pytest
 import lapwing as lw
 from lapwing.report.run_folder import MAX_OBSERVATIONS, RUN_FILES, audit_record, write_run
 
+pytestmark = pytest.mark.slow
+
 
 def record(folder: Path, name: str) -> dict[str, Any]:
     found = json.loads((folder / name).read_text())

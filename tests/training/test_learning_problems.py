@@ -17,6 +17,8 @@ from lapwing.errors import LapwingError, UntrustedWarning
 from lapwing.operators.operator import operator_from_matrix
 from lapwing.training import LearningDivergedError, NetworkCollapsedError
 
+pytestmark = pytest.mark.slow
+
 MAZE = lw.operator("GridMaze-7")
 SMALL: dict[str, Any] = {"hidden": (32, 32), "steps": 300, "log_every": 100, "stop_when_converged": False}
 UNREFINED = {"refine": "none", "oversampling": 0}

@@ -28,6 +28,8 @@ from lapwing_paper.theory.jacobians import (
     unpack,
 )
 
+pytestmark = pytest.mark.slow
+
 SIZE, DIM = 4, 2
 NOT_HELD = {
     "lemma-1-dual",
