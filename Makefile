@@ -19,9 +19,9 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-# The science alone, for daily work.
-SCIENCE := tests/environments tests/data tests/operators tests/objectives tests/encoders tests/diagnostics tests/evaluation \
-	tests/training tests/test_definitions.py tests/test_representation.py tests/test_solving.py
+# The mathematics and learning alone, for daily work.
+SCIENCE := tests/operators tests/objectives tests/diagnostics tests/evaluation tests/training/test_learner.py \
+	tests/test_definitions.py tests/test_representation.py tests/test_solving.py
 test-fast: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 -m "not slow" $(SCIENCE)
 
