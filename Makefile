@@ -19,8 +19,8 @@ demo: $(VENV)/.installed
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-# The mathematics and learning alone, for daily work.
-SCIENCE := tests/operators tests/objectives tests/diagnostics tests/evaluation tests/training/test_learner.py \
+# The mathematics alone, for daily work.
+SCIENCE := tests/operators tests/objectives tests/diagnostics tests/evaluation \
 	tests/test_definitions.py tests/test_representation.py tests/test_solving.py
 test-fast: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2 -m "not slow" $(SCIENCE)
