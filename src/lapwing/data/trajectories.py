@@ -41,6 +41,8 @@ DIGEST_BYTES = 16
 MIN_REPEATS = 2.0
 DECIDE_AFTER = 4096
 MIN_DECIDABLE = 256
+HASHES_KEPT = 1 << 16
+HASHED_BYTES = 1 << 17
 
 
 @dataclass(frozen=True, eq=False)
@@ -535,17 +537,25 @@ def tabulated(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]] | No
     Returns:
         (table, ...) distinct rows and (n,) numbers; None where rows hardly repeat.
     """
-    if MIN_DECIDABLE <= len(rows) < MIN_REPEATS * _distinct_count(rows):
-        return None
+    if len(rows) >= MIN_DECIDABLE:
+        seen, distinct = _repetition(rows)
+        if seen < MIN_REPEATS * distinct:
+            return None
     table = ObservationTable()
     ids = table.lookup(rows)
     return table.array(), ids
 
 
-def _distinct_count(rows: NDArray[Any]) -> int:
-    """How many distinct rows there are, by hashes of 64 bits: a few bytes per row, whatever their size."""
-    hashes = np.empty(len(rows), dtype=np.uint64)
-    for block in row_blocks(rows.shape, rows.itemsize):
+def _repetition(rows: NDArray[Any]) -> tuple[int, int]:
+    """How many rows there are and how many distinct ones, among those whose hash falls into one of several buckets.
+
+    All repeats of a row share its hash, so a bucket tells about all the data in little memory, however many there are.
+    """
+    buckets = np.uint64(1 + len(rows) // HASHES_KEPT)
+    kept: list[NDArray[np.uint64]] = []
+    step = max(1, HASHED_BYTES // max(1, rows.itemsize * math.prod(rows.shape[1:])))
+    for begin in range(0, len(rows), step):
+        block = slice(begin, begin + step)
         # Adding zero turns -0.0 into 0.0, as in the table.
         plain = np.ascontiguousarray(rows[block] + rows.dtype.type(0)).reshape(len(rows[block]), -1)
         content = plain.view(np.uint8)
@@ -555,8 +565,10 @@ def _distinct_count(rows: NDArray[Any]) -> int:
         words = (words ^ (words >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
         words ^= words >> np.uint64(29)
         factors = np.random.default_rng(0).integers(0, 2**64 - 1, words.shape[1], dtype=np.uint64) | np.uint64(1)
-        hashes[block] = (words * factors).sum(axis=1, dtype=np.uint64)
-    return len(np.unique(hashes))
+        hashes = (words * factors).sum(axis=1, dtype=np.uint64)
+        kept.append(hashes[(hashes >> np.uint64(20)) % buckets == 0])
+    chosen = np.concatenate(kept)
+    return len(chosen), len(np.unique(chosen))
 
 
 def _in_time(data: Trajectories, states: slice = slice(None)) -> Any:
