@@ -6,6 +6,7 @@ from collections.abc import Iterable
 __all__ = [
     "ArgumentError",
     "CannotWriteError",
+    "ConvergenceWarning",
     "DamagedFileError",
     "DataError",
     "LapwingError",
@@ -49,6 +50,10 @@ class MissingExtraError(LapwingError):
 
 class LapwingWarning(UserWarning):
     """Something allowed that the reader should know of, such as a world in unconnected parts."""
+
+
+class ConvergenceWarning(LapwingWarning):
+    """A result of too few steps; ``model.problems()`` says which components, and how far off they may be."""
 
 
 class UntrustedWarning(LapwingWarning):

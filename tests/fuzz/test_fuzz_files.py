@@ -38,8 +38,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lw.collect("Box-1", 40, episode_length=8).save(place / "rows")
     lw.solve("GridMaze-7", 3).save(place / "solved")
     lw.solve("Box-2", 3).save(place / "box")
-    with pytest.warns(lw.LapwingWarning, match="too few data"):
-        learned = lw.learn(data, dim=2, oversampling=1, steps=1, hidden=(4,), log_every=1, encoder="mlp")
+    learned = lw.learn(data, dim=2, oversampling=1, steps=1, hidden=(4,), log_every=1, encoder="mlp")
     learned.save(place / "learned")
     numbers = {"cosine": 1.0}
     RunStore(place / "runs").write(STUDY_RUN, Outcome(numbers, [{"step": 1.0}], np.eye(2, dtype=np.float32)), 0.5)

@@ -13,7 +13,7 @@ import pytest
 import lapwing as lw
 from lapwing.data.trajectories import Trajectories
 from lapwing.diagnostics.problems import Problem, ProblemError
-from lapwing.errors import LapwingError, UntrustedWarning
+from lapwing.errors import ConvergenceWarning, LapwingError, UntrustedWarning
 from lapwing.operators.operator import operator_from_matrix
 from lapwing.training import LearningDivergedError, NetworkCollapsedError
 
@@ -291,3 +291,8 @@ def test_eigenvalues_at_two_lags_are_free_of_the_roughness_of_few_steps() -> Non
     errors = [np.abs(model.eigenvalues[1:] / truth.eigenvalues[1:4] - 1.0) for model in (lagged, plain)]
     np.testing.assert_array_equal(lagged.transform(data.observations[:9]), plain.transform(data.observations[:9]))
     assert errors[0].mean() < 0.5 * errors[1].mean()
+
+
+def test_components_that_have_not_converged_are_warned_of() -> None:
+    with pytest.warns(ConvergenceWarning, match=r"^not converged: .*give more steps; 1 were made"):
+        lw.learn(lw.operator("GridMaze-7"), 2, steps=1, encoder="mlp", hidden=(4,), oversampling=1)

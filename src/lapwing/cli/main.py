@@ -14,7 +14,7 @@ import tyro
 
 from lapwing.cli import terminal
 from lapwing.cli.arguments import typed_command
-from lapwing.errors import LapwingError, LapwingWarning, UntrustedWarning, did_you_mean
+from lapwing.errors import ConvergenceWarning, LapwingError, LapwingWarning, UntrustedWarning, did_you_mean
 
 DESCRIPTION = "The Laplacian representation of a reinforcement-learning environment."
 COMPLETION = "source <(lapwing --tyro-print-completion bash)"
@@ -135,6 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.simplefilter("always", LapwingWarning)
             # Commands show all problems of a result themselves, with advice.
             warnings.simplefilter("ignore", UntrustedWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.showwarning = show  # type: ignore[assignment]
             if given in ([], ["-h"], ["--help"]):
                 terminal.print_lines(overview(terminal.width()))

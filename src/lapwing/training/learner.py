@@ -12,7 +12,7 @@ import numpy as np
 from lapwing.checks import as_path, shown
 from lapwing.data import Trajectories
 from lapwing.diagnostics.problems import DIVERGED, RECORD, ProblemError, diverged
-from lapwing.errors import ArgumentError, UntrustedWarning
+from lapwing.errors import ArgumentError, ConvergenceWarning, UntrustedWarning
 from lapwing.evaluation import score
 from lapwing.objectives import Objective
 from lapwing.operators import Operator
@@ -138,7 +138,7 @@ class Learner:
                 record["problems"] = [diverged(error.step).as_dict(), *others]
             raise
         models = self._models(read_out, end.state, end.history, prepared + end.seconds)
-        _warn_if_untrusted(models)
+        _warn_of_problems(models)
         return models
 
     def _models(
@@ -198,14 +198,17 @@ def learn(
     return learner.fit(data, truth=truth, callback=callback, checkpoints=checkpoints)
 
 
-def _warn_if_untrusted(models: Sequence[LaplacianRepresentation]) -> None:
-    found = dict.fromkeys(one.name for model in models for one in model.problems() if one.untrusted)
-    if found:
+def _warn_of_problems(models: Sequence[LaplacianRepresentation]) -> None:
+    problems = [one for model in models for one in model.problems()]
+    untrusted = dict.fromkeys(one.name for one in problems if one.untrusted)
+    if untrusted:
         warnings.warn(
-            f"this result must not be trusted ({', '.join(found)}); model.problems() says why and what to do",
+            f"this result must not be trusted ({', '.join(untrusted)}); model.problems() says why and what to do",
             UntrustedWarning,
             stacklevel=4,
         )
+    elif problems:
+        warnings.warn(f"{problems[0]} (model.problems())", ConvergenceWarning, stacklevel=4)
 
 
 def _cosine_to(truth: LaplacianRepresentation) -> Monitor:
