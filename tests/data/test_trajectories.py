@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lapwing as lw
 from lapwing.data import trajectories as container
 from lapwing.data.trajectories import MANIFEST, Trajectories
-from lapwing.errors import LapwingError
+from lapwing.errors import ArgumentError, LapwingError
 
 MakeRagged = Callable[..., Trajectories]
 
@@ -310,3 +311,18 @@ def test_a_part_that_is_no_array_is_refused_by_name(name: str) -> None:
     Trajectories(**sound)
     with pytest.raises(LapwingError, match=f"{name} must be a NumPy array, got list"):
         Trajectories(**{**sound, name: [0]})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("world", ["GridMaze-7", "Box-1"])
+def test_some_of_the_episodes_are_taken_with_all_that_belongs_to_them(world: str) -> None:
+    data = lw.collect(world, 60, episode_length=10, seed=0)
+    data = replace(data, rewards=np.arange(60.0), actions=np.arange(60))
+    part = data.take([4, 1])
+    np.testing.assert_array_equal(part.episode(0), data.episode(4))
+    np.testing.assert_array_equal(part.episode(1), data.episode(1))
+    np.testing.assert_array_equal(part.rewards, [*range(40, 50), *range(10, 20)])
+    np.testing.assert_array_equal(part.actions, part.rewards)
+    assert part.has_table == data.has_table
+    for wrong in ([], [6], [-1], [0.5], "all"):
+        with pytest.raises(ArgumentError, match="episodes"):
+            data.take(wrong)

@@ -329,7 +329,7 @@ def test_the_default_kind_follows_the_shape() -> None:
 
 
 def test_options_come_from_the_factory_and_centring_can_be_turned_off() -> None:
-    assert set(encoder_options("conv")) == {"channels", "hidden", "centre"}
+    assert set(encoder_options("conv")) == {"channels", "hidden", "centre", "activation"}
     statistics = image_statistics(observations_of("conv", 20))
     raw = build_encoder("conv", (6, 7, 3), DIM, jax.random.key(0), statistics=statistics, centre=False, hidden=(4,))
     assert not raw.arrays()["inputs.centre.array"].any()

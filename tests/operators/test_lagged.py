@@ -7,7 +7,16 @@ import pytest
 
 import lapwing as lw
 from lapwing.operators import lagged
-from lapwing.operators.lagged import LaggedMoments, lag_pair, lagged_eigenvalues, lagged_moments
+from lapwing.operators.lagged import (
+    LaggedMoments,
+    Reading,
+    consistent_reading,
+    lag_pair,
+    lagged_eigenvalues,
+    lagged_moments,
+    lagged_sums,
+    read_eigenvalues,
+)
 
 
 def test_moments_are_the_sums_over_pairs_inside_episodes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,3 +57,52 @@ def test_exact_moments_of_rough_functions_give_exact_eigenvalues_at_two_lags_onl
 )
 def test_lags_suit_the_length_of_episodes(lengths: list[int], pair: tuple[int, int]) -> None:
     assert lag_pair(np.array(lengths)) == pair
+
+
+def test_sums_by_blocks_add_up_to_the_moments_of_all() -> None:
+    data = lw.collect("Box-1", 3_000, episode_length=7, seed=0)
+    values = np.random.default_rng(0).standard_normal((data.num_states, 3))
+    whole, blocks = (
+        lagged_moments(lambda rows: values[rows], data, (1, 2)),
+        lagged_sums(lambda rows: values[rows], data, (1, 2), blocks=13),
+    )
+    assert len(blocks.pairs) == 13
+    for found, expected in zip(blocks.moments(), whole, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+    fewer = lagged_moments(lambda rows: values[rows], data, (2,))
+    np.testing.assert_allclose(blocks.only([1]).moments().products, fewer.products, atol=1e-12)
+    left_out = blocks.moments(without=0).products[0] * (blocks.pairs.sum(axis=0) - blocks.pairs[0])[0]
+    np.testing.assert_allclose(left_out + blocks.products[0, 0], blocks.products[:, 0].sum(axis=0), atol=1e-9)
+
+
+def test_a_constant_function_is_taken_out_of_the_others() -> None:
+    data = lw.collect("Box-1", 3_000, seed=0)
+    values = np.random.default_rng(0).standard_normal((data.num_states, 2)) + 5.0
+    both = np.column_stack([np.ones(len(values)), values])
+    found = lagged_moments(lambda rows: both[rows], data, (1,)).without_constant()
+    positions = np.concatenate(list(data.pair_positions(1)))
+    ends = np.concatenate([values[positions], values[positions + 1]])
+    np.testing.assert_allclose(found.grams[0], np.cov(ends.T, bias=True), atol=1e-9)
+    assert np.abs(found.products[0]).max() < 0.2
+
+
+def test_errors_of_readings_are_those_of_repeated_data() -> None:
+    truth = lw.solve("Box-1", dim=3)
+    readings = []
+    for seed in range(24):
+        data = lw.collect("Box-1", 8_000, episode_length=40, seed=seed)
+        sums = lagged_sums(lambda rows, data=data: truth.transform(data.observations[rows]), data, (2, 4), blocks=20)
+        readings.append(read_eigenvalues(sums, (2, 4), constant=True))
+    spread = np.std([one.mu[1:] for one in readings], axis=0)
+    bars = np.mean([one.errors[1:] for one in readings], axis=0)
+    np.testing.assert_array_equal([one.mu[0] for one in readings], 1.0)
+    assert (np.abs(np.log(bars / spread)) < 0.5).all()
+
+
+def test_the_shortest_lags_that_agree_with_the_longest_are_taken() -> None:
+    short = Reading(np.array([1.0, 0.90, 0.70, np.nan]), np.full(4, 0.001))
+    long = Reading(np.array([1.0, 0.91, 0.80, np.nan]), np.array([0.0, 0.02, 0.02, np.nan]))
+    middle = Reading(np.array([1.0, 0.905, 0.79, 0.5]), np.full(4, 0.004))
+    found = consistent_reading([short, middle, long])
+    np.testing.assert_allclose(found.mu, [1.0, 0.90, 0.79, 0.5])
+    np.testing.assert_allclose(found.errors[1:], [np.hypot(0.001, 0.01), np.hypot(0.004, 0.01), 0.004])

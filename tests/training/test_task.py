@@ -70,11 +70,15 @@ def test_data_that_hardly_repeat_are_sampled_without_truncation_bias() -> None:
     np.testing.assert_allclose(weights[1:] / weights[:-1], 0.9, rtol=1e-9)
 
 
-def test_large_tables_are_sampled_from_data_and_sparse_from_an_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_tables_are_fitted_or_else_sampled_from_data_and_sparse_from_an_operator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for module in ("task", "batches", "moments"):
         monkeypatch.setattr(f"lapwing.training.{module}.DENSE_STATES", 4)
-    assert task_of(MAZE).source.kind == "sampled"
-    sparse = task_of(OPERATOR)
+    assert task_of(MAZE).source.kind == task_of(OPERATOR).source.kind == "fit"
+    assert task_of(MAZE, refit=0).source.kind == "sampled"
+    assert task_of(MAZE, batches="unbiased").targets is None
+    sparse = task_of(OPERATOR, refit=0)
     assert sparse.source.kind == "exact"
     assert sparse.training_lags.weights is not None
     estimator = ReadOut(sparse).estimator

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array
 
 from lapwing.checks import as_path, as_whole, shown
@@ -151,6 +151,44 @@ class Trajectories:
         further = None if self.next_observations is None else self.next_observations[key]
         metadata = {**self.metadata, "key": key}
         return replace(self, observations=rows, ids=ids, next_observations=further, metadata=metadata)
+
+    def take(self, episodes: "ArrayLike") -> "Trajectories":
+        """Some of the episodes, in the order given: to learn from some and judge on others.
+
+        Args:
+            episodes: (k,) their numbers, counted from 0, or a slice of ``range(num_episodes)``.
+
+        Returns:
+            New data; a table of observations stays whole.
+
+        Example:
+            >>> import lapwing as lw
+            >>> data = lw.collect("GridMaze-7", 100, episode_length=10)
+            >>> data.take(range(0, 10, 2)).num_episodes
+            5
+        """
+        numbers = np.atleast_1d(np.asarray(episodes))
+        if not (numbers.ndim == 1 and numbers.size and np.issubdtype(numbers.dtype, np.integer)):
+            raise ArgumentError(f"episodes are a list of whole numbers, got {shown(episodes)}")
+        if numbers.min() < 0 or numbers.max() >= self.num_episodes:
+            raise ArgumentError(f"there are {self.num_episodes} episodes, numbered from 0; got {shown(episodes)}")
+        lengths = np.diff(self.offsets)[numbers]
+        offsets = np.append(0, np.cumsum(lengths))
+        positions = np.repeat(np.asarray(self.offsets[:-1])[numbers] - offsets[:-1], lengths) + np.arange(offsets[-1])
+        inside = np.ones(len(positions), dtype=bool)
+        inside[offsets[1:] - 1] = False
+        steps = self.transition_rows(positions[inside])
+        names = ("actions", "rewards", "next_observations")
+        of_steps = {name: _rows_of(getattr(self, name), steps) for name in names}
+        return replace(
+            self,
+            observations=self.observations if self.has_table else _rows_of(self.observations, positions),
+            ids=None if self.ids is None else self.ids[positions],
+            offsets=offsets,
+            terminated=self.terminated[numbers],
+            truncated=self.truncated[numbers],
+            **of_steps,
+        )
 
     def append(self, other: "Trajectories") -> "Trajectories":
         """The episodes of both, these first; neither is changed.
@@ -577,6 +615,12 @@ def _in_time(data: Trajectories, states: slice = slice(None)) -> Any:
     if isinstance(data.observations, dict):
         return {key: np.asarray(array[rows]) for key, array in data.observations.items()}
     return np.asarray(data.observations[rows])
+
+
+def _rows_of(array: Any, rows: NDArray[np.int64]) -> Any:
+    if array is None:
+        return None
+    return {key: part[rows] for key, part in array.items()} if isinstance(array, dict) else array[rows]
 
 
 def _joined(first: Any, second: Any) -> Any:

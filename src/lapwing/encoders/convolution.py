@@ -6,11 +6,18 @@ import math
 from collections.abc import Sequence
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from lapwing.encoders.layers import Dense, Perceptron, Standardise, Statistics, perceptron_sizes, random_layers
+from lapwing.encoders.layers import (
+    ACTIVATIONS,
+    Dense,
+    Perceptron,
+    Standardise,
+    Statistics,
+    perceptron_sizes,
+    random_layers,
+)
 from lapwing.encoders.mlp import PAPER_HIDDEN
 from lapwing.errors import ArgumentError
 
@@ -48,7 +55,7 @@ class ConvolutionalNetwork(eqx.Module):
         images = self.inputs(batch)
         images = images[..., None] if images.ndim == 3 else images
         for kernel in self.kernels:
-            images = jax.nn.relu(strided_convolution(images, kernel))
+            images = ACTIVATIONS[self.network.activation](strided_convolution(images, kernel))
         return self.network(images.reshape(batch.shape[0], -1))
 
 
@@ -61,6 +68,7 @@ def conv(
     channels: Sequence[int] = (16, 16),
     hidden: Sequence[int] = PAPER_HIDDEN,
     centre: bool = True,
+    activation: str = "relu",
 ) -> ConvolutionalNetwork:
     """3x3 convolutions of stride 2, then the perceptron (paper, Appendix "Average cosine similarity": pixels).
 
@@ -72,6 +80,7 @@ def conv(
         channels: outputs of each convolution.
         hidden: sizes of the hidden layers behind them.
         centre: whether to use the statistics; without them pixels fail.
+        activation: ``relu``, or ``silu`` for functions without kinks.
 
     Returns:
         A network from (n, *observation_shape) images of any numeric type, uint8 included, to (n, dim).
@@ -88,4 +97,4 @@ def conv(
     pixels = math.prod(-(-side // 2 ** len(kernels)) for side in observation_shape[:2])
     layers = random_layers([*kernels, *perceptron_sizes(pixels * depths[-1], hidden, dim)], key=key)
     inputs = Standardise.create(observation_shape, statistics if centre else None)
-    return ConvolutionalNetwork(inputs, Perceptron(layers[len(kernels) :]), layers[: len(kernels)])
+    return ConvolutionalNetwork(inputs, Perceptron(layers[len(kernels) :], activation), layers[: len(kernels)])

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from lapwing.errors import ArgumentError, DataError
+from lapwing.errors import ArgumentError, DataError, UnknownNameError, did_you_mean
 
 _BLOCK = 4096
 
@@ -255,10 +255,20 @@ def _random_layers(sizes: tuple[tuple[int, int], ...], key: Array) -> tuple[Dens
     return tuple(layers)
 
 
+ACTIVATIONS = {"relu": jax.nn.relu, "silu": jax.nn.silu}
+"""Functions between layers, by name: ReLU is the paper's, SiLU has no kinks."""
+
+
 class Perceptron(eqx.Module):
-    """Dense layers with ReLU between them (paper: three hidden layers of 256)."""
+    """Dense layers with an activation between them (paper: three hidden layers of 256, ReLU)."""
 
     layers: tuple[Dense, ...]
+    activation: str = eqx.field(static=True, default="relu")
+
+    def __check_init__(self) -> None:
+        """Refuse an unknown activation."""
+        if self.activation not in ACTIVATIONS:
+            raise UnknownNameError(f"no activation {self.activation!r}; {did_you_mean(self.activation, ACTIVATIONS)}")
 
     def __call__(self, rows: Float[Array, "n inputs"]) -> Float[Array, "n outputs"]:
         """The network's outputs.
@@ -270,7 +280,7 @@ class Perceptron(eqx.Module):
             (n, outputs).
         """
         for layer in self.layers[:-1]:
-            rows = jax.nn.relu(layer(rows))
+            rows = ACTIVATIONS[self.activation](layer(rows))
         return self.layers[-1](rows)
 
 

@@ -31,6 +31,7 @@ def mlp(
     key: Array,
     statistics: Statistics | None = None,
     hidden: Sequence[int] = PAPER_HIDDEN,
+    activation: str = "relu",
 ) -> MLPNetwork:
     """Dense layers on flattened observations (paper, Section "Experiments": three hidden layers of 256, ReLU).
 
@@ -40,9 +41,10 @@ def mlp(
         key: the source of the weights.
         statistics: what inputs are centred and scaled by; None leaves them as they are.
         hidden: sizes of the hidden layers.
+        activation: ``relu``, or ``silu`` for functions without kinks.
 
     Returns:
         A network from (n, *observation_shape) to (n, dim).
     """
     layers = random_layers(perceptron_sizes(math.prod(observation_shape), hidden, dim), key=key)
-    return MLPNetwork(Standardise.create(observation_shape, statistics), Perceptron(layers))
+    return MLPNetwork(Standardise.create(observation_shape, statistics), Perceptron(layers, activation))

@@ -99,7 +99,7 @@ def encoder_options(kind: str) -> dict[str, Any]:
 
     Example:
         >>> encoder_options("mlp")
-        {'hidden': (256, 256, 256)}
+        {'hidden': (256, 256, 256), 'activation': 'relu'}
     """
     parameters = inspect.signature(_row(kind).build).parameters.values()
     return {one.name: one.default for one in parameters if one.name not in GIVEN}
@@ -328,7 +328,7 @@ class RotatedEncoder:
 
     Args:
         inner: a learned encoder.
-        matrix: (inner.dim, dim).
+        matrix: (inner.dim, dim), or (1 + inner.dim, dim) with a first row for the constant function 1.
     """
 
     kind: ClassVar[str] = "rotated"
@@ -352,7 +352,10 @@ class RotatedEncoder:
         Returns:
             (n, dim) values.
         """
-        return np.asarray(self.inner.encode(observations), dtype=np.float64) @ self.matrix
+        values = np.asarray(self.inner.encode(observations), dtype=np.float64)
+        if len(self.matrix) == self.inner.dim:
+            return values @ self.matrix
+        return self.matrix[0] + values @ self.matrix[1:]
 
     def config(self) -> dict[str, Any]:
         """The inner encoder's kind and configuration.
@@ -388,7 +391,7 @@ class RotatedEncoder:
         matrix = arrays.get("matrix")
         if matrix is None or matrix.dtype != np.float64 or matrix.ndim != 2:
             raise DamagedFileError("the rotation is missing or not a matrix of float64; the file is damaged")
-        if matrix.shape[0] != inner.dim or not matrix.shape[1]:
+        if matrix.shape[0] not in (inner.dim, inner.dim + 1) or not matrix.shape[1]:
             raise DamagedFileError(f"a rotation of shape {matrix.shape} does not fit {inner.dim} components")
         return cls(inner, matrix)
 

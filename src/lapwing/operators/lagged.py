@@ -1,6 +1,6 @@
 """Lagged covariances of functions along trajectories, and the eigenvalues they give free of fast modes."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +13,8 @@ CHUNK_STATES = 1 << 15
 LONGEST_LAG = 8
 # Directions of C(t0) below this share of the largest are noise, with which the problem would be ill-conditioned.
 NOISE_SHARE = 1e-3
+# Standard errors within which two readings of an eigenvalue agree.
+AGREEMENT = 2.0
 
 ValuesAt = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 """From rows of ``data.observations`` to (n, m) values of functions."""
@@ -29,6 +31,56 @@ class LaggedMoments(NamedTuple):
     products: NDArray[np.float64]
     grams: NDArray[np.float64]
 
+    def without_constant(self) -> "LaggedMoments":
+        """The moments of all functions but the first, which is 1, less their means over the same pairs.
+
+        Returns:
+            Symmetrised moments of m - 1 functions.
+        """
+        products = (self.products + self.products.transpose(0, 2, 1)) / 2.0
+        means = products[:, 0, 1:]
+        squares = means[:, :, None] * means[:, None, :]
+        return LaggedMoments(products[:, 1:, 1:] - squares, self.grams[:, 1:, 1:] - squares)
+
+
+class LaggedSums(NamedTuple):
+    """Sums over the pairs that begin in each of some blocks of the data, from which moments are made.
+
+    Attributes:
+        products: (blocks, lags, m, m).
+        grams: (blocks, lags, m, m).
+        pairs: (blocks, lags) how many.
+    """
+
+    products: NDArray[np.float64]
+    grams: NDArray[np.float64]
+    pairs: NDArray[np.int64]
+
+    def moments(self, without: int | None = None) -> LaggedMoments:
+        """Means over all blocks, or over all but one.
+
+        Args:
+            without: the block to leave out.
+
+        Returns:
+            The moments; NaN at a lag that no episode has.
+        """
+        kept = np.arange(len(self.pairs)) != (-1 if without is None else without)
+        pairs = self.pairs[kept].sum(axis=0)[:, None, None]
+        with np.errstate(invalid="ignore"):
+            return LaggedMoments(self.products[kept].sum(axis=0) / pairs, self.grams[kept].sum(axis=0) / pairs)
+
+    def only(self, lags: Sequence[int]) -> "LaggedSums":
+        """The sums of some of the lags.
+
+        Args:
+            lags: their numbers, counted from 0.
+
+        Returns:
+            Fewer sums.
+        """
+        return LaggedSums(self.products[:, lags], self.grams[:, lags], self.pairs[:, lags])
+
 
 def lagged_moments(values_at: ValuesAt, data: Trajectories, lags: Sequence[int]) -> LaggedMoments:
     """Lagged covariances over all the data, a chunk at a time.
@@ -41,33 +93,99 @@ def lagged_moments(values_at: ValuesAt, data: Trajectories, lags: Sequence[int])
     Returns:
         The moments; NaN at a lag that no episode has.
     """
-    totals = [_Sums(0.0, 0.0, 0) for _ in lags]
-    for values, begin, end in _chunks(values_at, data, max(lags)):
+    return lagged_sums(values_at, data, lags).moments()
+
+
+def lagged_sums(values_at: ValuesAt, data: Trajectories, lags: Sequence[int], blocks: int = 1) -> LaggedSums:
+    """What :func:`lagged_moments` is made of, for consecutive blocks of the data each.
+
+    Args:
+        values_at: as in :func:`lagged_moments`.
+        data: the trajectories.
+        lags: each at least 0.
+        blocks: how many.
+
+    Returns:
+        The sums; of fewer blocks where there are fewer states.
+    """
+    chunks = -(-data.num_states // (blocks * CHUNK_STATES))
+    size = -(-data.num_states // (blocks * chunks))
+    found: list[list[tuple[NDArray[np.float64], NDArray[np.float64], int]]] = []
+    for begin in range(0, data.num_states, size):
+        end = min(begin + size, data.num_states)
+        positions = np.arange(begin, min(end + max(lags), data.num_states))
+        values = np.asarray(values_at(data.rows(positions)), dtype=np.float64)
         left = data.steps_left(begin, end)
-        for number, lag in enumerate(lags):
-            here = np.flatnonzero(left >= lag)
-            totals[number] = totals[number].plus(values[here], values[here + lag])
-    with np.errstate(invalid="ignore"):
-        means = [(np.divide(one.products, one.pairs), np.divide(one.grams, one.pairs)) for one in totals]
-    return LaggedMoments(np.array([mean[0] for mean in means]), np.array([mean[1] for mean in means]))
+        found.append([_pair_sums(values, np.flatnonzero(left >= lag), lag) for lag in lags])
+    parts = [np.array([[one[part] for one in row] for row in found]) for part in range(3)]
+    starts = np.arange(0, len(found), chunks)
+    return LaggedSums(*(np.add.reduceat(part, starts, axis=0) for part in parts))
 
 
-class _Sums(NamedTuple):
-    products: NDArray[np.float64] | float
-    grams: NDArray[np.float64] | float
-    pairs: int
-
-    def plus(self, before: NDArray[np.float64], after: NDArray[np.float64]) -> "_Sums":
-        ends = (before.T @ before + after.T @ after) / 2.0
-        return _Sums(self.products + before.T @ after, self.grams + ends, self.pairs + len(before))
+def _pair_sums(
+    values: NDArray[np.float64], here: NDArray[np.int64], lag: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    before, after = values[here], values[here + lag]
+    return before.T @ after, (before.T @ before + after.T @ after) / 2.0, len(here)
 
 
-def _chunks(values_at: ValuesAt, data: Trajectories, longest: int) -> Iterator[tuple[NDArray[np.float64], int, int]]:
-    """Values at states ``begin`` to ``end`` and ``longest`` beyond, as far as there are any."""
-    for begin in range(0, data.num_states, CHUNK_STATES):
-        end = min(begin + CHUNK_STATES, data.num_states)
-        positions = np.arange(begin, min(end + longest, data.num_states))
-        yield np.asarray(values_at(data.rows(positions)), dtype=np.float64), begin, end
+class Reading(NamedTuple):
+    """Eigenvalues read from data in one way.
+
+    Attributes:
+        mu: (m,) one-step eigenvalues, largest first; NaN where they are lost in noise.
+        errors: (m,) their standard errors.
+    """
+
+    mu: NDArray[np.float64]
+    errors: NDArray[np.float64]
+
+
+def read_eigenvalues(sums: LaggedSums, pair: tuple[int, int], constant: bool) -> Reading:
+    """Eigenvalues at a pair of lags, with standard errors by the jackknife over blocks.
+
+    Args:
+        sums: of m functions at the lags of ``pair``; with t0 = 0, at the lag t alone.
+        pair: (t0, t), as in :func:`lagged_eigenvalues`.
+        constant: whether the first function is 1, whose eigenvalue is known.
+
+    Returns:
+        (m,) eigenvalues and errors.
+    """
+    dim, blocks = sums.products.shape[-1], len(sums.pairs)
+
+    def read(moments: LaggedMoments) -> NDArray[np.float64]:
+        found = lagged_eigenvalues(moments.without_constant() if constant else moments, pair)
+        known = np.append(1.0, found) if constant else found
+        return np.pad(known, (0, dim - len(known)), constant_values=np.nan)
+
+    without = np.array([read(sums.moments(block)) for block in range(blocks)])
+    spread = ((without - without.mean(axis=0)) ** 2).sum(axis=0)
+    return Reading(read(sums.moments()), np.sqrt(spread * (blocks - 1) / blocks))
+
+
+def consistent_reading(readings: Sequence[Reading]) -> Reading:
+    """For each component the first reading that agrees with the last.
+
+    Short lags have little noise, long ones little bias. A reading whose distance from that of the longest lags is no
+    more than the latter's noise explains is taken; the distance is a part of its error.
+
+    Args:
+        readings: from the shortest lags to the longest.
+
+    Returns:
+        (m,) eigenvalues, largest first, and errors.
+    """
+    known = [one for one in readings if np.isfinite(one.mu).any()]
+    mu, errors = known[-1].mu.copy(), known[-1].errors.copy()
+    for one in reversed(known[:-1]):
+        distance = np.abs(one.mu - known[-1].mu)
+        lost = ~np.isfinite(mu) & np.isfinite(one.mu)
+        agrees = lost | (distance <= AGREEMENT * known[-1].errors)
+        mu = np.where(agrees, one.mu, mu)
+        errors = np.where(agrees, np.where(lost, one.errors, np.hypot(one.errors, distance)), errors)
+    order = np.argsort(-np.where(np.isfinite(mu), mu, -np.inf), kind="stable")
+    return Reading(mu[order], errors[order])
 
 
 def lag_pair(lengths: NDArray[np.int64]) -> tuple[int, int]:

@@ -45,7 +45,7 @@ def checkpoint_folder(folder: Path) -> Iterator[None]:
     """
     if folder.exists() and not folder.is_dir():
         raise ArgumentError(f"{folder} is a file; checkpoints need a folder")
-    foreign = [path.name for path in folder.glob("*") if not path.name.startswith((".", "step-", DAMAGED))]
+    foreign = [path.name for path in folder.glob("*") if not path.name.startswith((".", "step-", "seed-", DAMAGED))]
     if foreign:
         raise ArgumentError(f"{folder} holds other files ({foreign[0]}); give checkpoints a folder of their own")
     with locked(folder):

@@ -57,6 +57,9 @@ class LearnConfig:
     """Of Adam, at the start."""
     schedule: Literal["cosine", "constant"] = "cosine"
     """How the learning rate changes over the steps."""
+    refit: int = 3
+    """Where exact batches are not possible: rounds in which the network is fitted to eigenvectors that were solved, of
+    the distinct observations or of cells of the representation; all but a share of the steps go there. 0 for none."""
     refine: Literal["ritz", "none"] = "ritz"
     """Rotate inside the learned span at the end, or leave the components as they are."""
     lagged_eigenvalues: bool = True
@@ -116,6 +119,7 @@ _BOUNDS = {
     "seed": (0, 2**32 - 1),
     "batch_size": (1, 1 << 24),
     "permute_every": (0, 2**31 - 1),
+    "refit": (0, 1000),
     "log_every": (1, 2**31 - 1),
 }
 _LONGEST_LIST = 100
@@ -140,6 +144,7 @@ _PAPER = {
     "learning_rate": 1e-3,
     "scale_inputs": False,
     "schedule": "constant",
+    "refit": 0,
     "refine": "none",
     "lagged_eigenvalues": False,
     "stop_when_converged": False,

@@ -20,6 +20,7 @@ from lapwing.representation import LaplacianRepresentation
 from lapwing.training.config import LearnConfig, make_config
 from lapwing.training.loop import LearningDivergedError, Progress, train
 from lapwing.training.read_out import Monitor, NetworkCollapsedError, ReadOut
+from lapwing.training.refit import refit
 from lapwing.training.state import TrainState, one_seed
 from lapwing.training.task import prepare
 
@@ -120,13 +121,16 @@ class Learner:
             end = train(
                 state,
                 task.source,
-                self.config.steps,
+                task.objective_steps,
                 self.config.log_every,
                 lambda state: read_out.inspect(state, monitor),
-                callback,
+                None if callback is None else lambda line: callback(line._replace(steps=self.config.steps)),
                 folder,
                 task.identity,
             )
+            if task.round_steps:
+                look = None if monitor is None else lambda state, known: read_out.fitted(state, known, monitor)
+                end, read_out.targets = refit(task, end, look, callback, folder)
         except LearningDivergedError as error:
             # What cannot be read, or had collapsed before it diverged, leaves no model worth keeping.
             with suppress(ProblemError):
@@ -153,7 +157,7 @@ class Learner:
             metadata["history"] = [line.row(number) for line in history]
             eigenvalues = np.asarray(one_seed(history[-1].eigenvalues, number, len(seeds)))
             try:
-                models.append(read_out.model(one_seed(state, number, len(seeds)), eigenvalues, metadata))
+                models.append(read_out.model(one_seed(state, number, len(seeds)), eigenvalues, metadata, number))
             except NetworkCollapsedError as error:
                 models += error.models
                 collapse = collapse or error

@@ -22,16 +22,25 @@ from lapwing.diagnostics.problems import (
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.encoders.networks import RotatedEncoder
 from lapwing.operators.clusters import DATA_TOLERANCE, LEARNED_TOLERANCE, column_signs
-from lapwing.operators.lagged import ValuesAt, lag_pair, lagged_eigenvalues, lagged_moments
+from lapwing.operators.lagged import Reading, ValuesAt, consistent_reading, lag_pair, lagged_sums, read_eigenvalues
 from lapwing.operators.lags import LagDistribution
 from lapwing.operators.operator import Operator
 from lapwing.operators.ritz import ritz_from_forms
 from lapwing.representation import LaplacianRepresentation
+from lapwing.training.fitting import Targets
 from lapwing.training.loop import UnreadableSeedError
 from lapwing.training.moments import Encode, MomentEstimator, Moments, TableMoments, WalkMoments
 from lapwing.training.state import TrainState, one_seed
 from lapwing.training.task import Task
 
+# States at which components are fitted to what was solved, at the end and after each chunk of steps.
+FITTED_ROWS = 1 << 18
+QUICK_ROWS = 1 << 15
+
+# Components at all states are held in memory up to so many numbers of four bytes.
+HELD_NUMBERS = 1 << 27
+
+JACKKNIFE_BLOCKS = 40
 RESAMPLES = 200
 BOOTSTRAP_TRANSITIONS = 1 << 20
 BOOTSTRAP_CHUNK = (1 << 15) - 1
@@ -96,6 +105,8 @@ class ReadOut:
         else:
             assert isinstance(task.data, Trajectories)
             self.estimator = WalkMoments(task.data, task.lags)
+        # What the network of each seed was fitted to last; empty where it was trained by the objective alone.
+        self.targets: list[Targets] = [] if task.targets is None else [task.targets] * len(task.seeds)
         # Whether the outputs are as many as there are states, so that no component is missing.
         self.complete = task.operator is not None and task.width >= task.operator.num_states
         exact = isinstance(task.data, Operator) and task.data.exact
@@ -112,6 +123,9 @@ class ReadOut:
             For each seed the largest ``angle`` and the monitor's numbers; whether learning may stop.
         """
         config, seeds = self.task.config, len(self.task.seeds)
+        if self.task.targets is not None:
+            own = [one_seed(state, number, seeds) for number in range(seeds)]
+            return [self.fitted(one, self.task.targets, monitor)[0] for one in own], False
         if not (config.stop_when_converged or monitor is not None):
             return [], False
         by_seed: list[dict[str, float]] = []
@@ -131,13 +145,35 @@ class ReadOut:
         converged = max(seen["angle"] for seen in by_seed) < CONVERGED_ANGLE
         return by_seed, config.stop_when_converged and converged
 
-    def model(self, state: TrainState, eigenvalues: NDArray[Any], metadata: dict[str, Any]) -> LaplacianRepresentation:
+    def fitted(self, state: TrainState, targets: Targets, monitor: Monitor | None) -> list[dict[str, float]]:
+        """How far the network of one seed is from what it is fitted to.
+
+        Args:
+            state: of that seed.
+            targets: what it is fitted to.
+            monitor: adds numbers of its own.
+
+        Returns:
+            For the one seed the largest ``angle`` and the monitor's numbers.
+        """
+        dim = self.task.config.dim
+        matrix, sines = self._fit(self._encode(state.encoder), targets, QUICK_ROWS)
+        numbers = {"angle": float(sines[:dim].max())}
+        if monitor is not None:
+            mu = np.append(1.0, targets.mu)[:dim]
+            numbers |= monitor(LaplacianRepresentation(self._final_encoder(state.encoder, matrix[:, :dim]), mu, dim))
+        return [numbers]
+
+    def model(
+        self, state: TrainState, eigenvalues: NDArray[Any], metadata: dict[str, Any], number: int = 0
+    ) -> LaplacianRepresentation:
         """The finished representation of one seed.
 
         Args:
             state: of that seed.
             eigenvalues: (d,) the objective's own estimate, of the training operator.
             metadata: ``seed``, ``history`` and the like.
+            number: of the seed among all, counted from 0.
 
         Returns:
             The model.
@@ -147,23 +183,32 @@ class ReadOut:
         """
         task, config, encoder = self.task, self.task.config, state.encoder
         encode = self._encode(encoder)
-        details = task.objective.details(state.objective_state)
+        details = state.objective.details(state.objective_state)
         moments, order = self._moments(encoder, state)
         sample = self.estimator.sample(encode)
-        estimate = with_canonical_signs(self._estimate(moments, order), sample)
-        estimate = self._with_lagged_eigenvalues(encode, estimate)
+        targets = self.targets[number] if self.targets else None
+        found = self._estimate(moments, order) if targets is None else self._fitted_estimate(encode, moments, targets)
+        estimate = with_canonical_signs(found, sample)
         dim = min(len(estimate.mu), config.dim)
         health: dict[str, Any] = {}
         errors, noise = None, None
         if isinstance(task.data, Trajectories):
             health["transitions"] = task.data.num_transitions
             values_at = _values_at(encode, estimate.matrix, task.data)
-            noise = sampling_angles(values_at, 1.0 - estimate.mu, task.data, self.tolerance)[:dim]
-            if self.estimator.walks is not None:
+            solved_at = values_at if targets is None else self._solved_at(targets)
+            reading = self._reading(values_at, None if targets is None else solved_at)
+            if reading is not None and np.isfinite(reading.mu[:dim]).all():
+                # What is lost in noise lies beyond the last that is not.
+                mu = np.minimum.accumulate(np.where(np.isfinite(reading.mu), reading.mu, estimate.mu))
+                estimate, errors = estimate._replace(mu=mu), reading.errors[:dim]
+            else:
+                errors = bootstrap_errors(solved_at, estimate.mu, task.data, metadata["seed"])[:dim]
+            own = estimate.mu if targets is None else np.append(1.0, targets.mu)
+            noise = sampling_angles(solved_at, 1.0 - own, task.data, self.tolerance)[:dim]
+            if self.estimator.walks is not None and targets is None:
                 unseen = unresolved_angles(estimate, self.estimator.walks, self.tolerance)[:dim]
                 health["unseen"] = np.fmin(unseen, 1.0).tolist()
                 noise = np.hypot(noise, unseen)
-            errors = bootstrap_errors(values_at, estimate.mu, task.data, metadata["seed"])[:dim]
         options = {**config.objective_options, "learning_rate": config.learning_rate}
         settings = {name: value for name, value in options.items() if isinstance(value, (int, float))}
         problems = objective_problems(eigenvalues, details.at_bounds, config.dim, settings)
@@ -206,8 +251,8 @@ class ReadOut:
 
     def _moments(self, encoder: Any, state: TrainState, quick: bool = False) -> tuple[Moments, NDArray[np.float64]]:
         """Moments of the outputs in the objective's order, that of eigenvalues, and the matrix that orders them."""
-        given = self.task.objective.details(state.objective_state).order
-        order = np.eye(self.task.width)
+        given = state.objective.details(state.objective_state).order
+        order = np.eye(self.task.width + self._constant)
         order = order if given is None else order[:, np.asarray(given)]
         with np.errstate(over="ignore", invalid="ignore"):
             # What is not finite is refused where the moments are read out.
@@ -218,23 +263,56 @@ class ReadOut:
         found = spectral_estimate(moments, self.estimator.lags, refine, self.tolerance, complete=self.complete)
         return found._replace(matrix=order @ found.matrix)
 
-    def _with_lagged_eigenvalues(self, encode: Encode, estimate: SpectralEstimate) -> SpectralEstimate:
-        """The estimate with eigenvalues from two lags, over all the data, where nothing repeats and steps reverse."""
+    @property
+    def _constant(self) -> int:
+        """How many constant functions stand before the network's outputs."""
+        return int(bool(self.targets))
+
+    def _fit(self, encode: Encode, targets: Targets, most: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """(1 + d, 1 + m) from a constant and the outputs to components nearest to the targets; (1 + m,) their sines."""
+        rho = None if self.task.operator is None else self.task.operator.rho
+        count = len(targets.labels[0])
+        rows = np.arange(count) if rho is not None else np.arange(0, count, -(-count // most))
+        observations = (self.task.operator or self.task.data).observations
+        outputs, wanted = encode(np.asarray(observations[rows])), targets.at(rows)
+        outputs = outputs if self._constant else _with_constant(outputs)
+        return fitted_matrix(
+            outputs, _with_constant(wanted), np.full(len(rows), 1.0 / len(rows)) if rho is None else rho
+        )
+
+    def _fitted_estimate(self, encode: Encode, moments: Moments, targets: Targets) -> SpectralEstimate:
+        matrix, sines = self._fit(encode, targets, FITTED_ROWS)
+        found = spectral_estimate(moments.rotated(matrix), self.estimator.lags, False, self.tolerance)
+        mu = found.mu if self.task.operator is None else np.append(1.0, targets.mu)
+        return found._replace(matrix=matrix @ found.matrix, mu=mu, angles=sines)
+
+    def _solved_at(self, targets: Targets) -> ValuesAt:
+        """A constant and what was solved, by row of the data's observations; 0 at states without a transition."""
+        assert isinstance(self.task.data, Trajectories)
+        if self.task.operator is None:
+            return lambda rows: _with_constant(targets.at(rows))
+        table = _with_constant(targets.tables[0])
+        numbers = self._lookup(table).numbers_of(np.asarray(self.task.data.observations))
+        return lambda rows: np.where(numbers[rows, None] >= 0, table[numbers[rows]], 0.0)
+
+    def _reading(self, values_at: ValuesAt, solved_at: ValuesAt | None) -> Reading | None:
+        """Eigenvalues over all the data, where nothing repeats and steps reverse: at one step, and at pairs of lags."""
         task, config = self.task, self.task.config
         if task.directedness is None or not config.lagged_eigenvalues or config.refine != "ritz":
-            return estimate
+            return None
         assert isinstance(task.data, Trajectories)
-        pair = lag_pair(task.data.lengths)
-        if not pair[0] or task.directedness.is_directed:
-            return estimate
-        values_at = _values_at(encode, estimate.matrix, task.data)
-        found = lagged_eigenvalues(lagged_moments(values_at, task.data, pair), pair)
-        if len(found) < min(config.dim, len(estimate.mu)):
-            # Noise has swallowed components that were asked for; their quotients are all that is known.
-            return estimate
-        count = len(found)
-        rest = np.minimum(estimate.mu[count:], found[-1])
-        return estimate._replace(mu=np.concatenate([found, rest]))
+        longest = lag_pair(task.data.lengths)[0]
+        if not longest or task.directedness.is_directed:
+            return None
+        lags = [1 << power for power in range(longest.bit_length() + 1)]
+        sums = lagged_sums(values_at, task.data, lags, JACKKNIFE_BLOCKS)
+        pairs = [(number, number + 1) for number in range(len(lags) - 1)]
+        constant = bool(self._constant)
+        readings = [read_eigenvalues(sums.only(pair), (lags[pair[0]], lags[pair[1]]), constant) for pair in pairs]
+        if solved_at is not None:
+            one_step = lagged_sums(solved_at, task.data, (1,), JACKKNIFE_BLOCKS)
+            readings.insert(0, read_eigenvalues(one_step, (0, 1), constant))
+        return consistent_reading(readings)
 
     def _operator_values(self, estimate: SpectralEstimate, dim: int) -> NDArray[np.float64]:
         """Those of the components, and the next one or, where that is not known, the largest that it may be."""
@@ -246,6 +324,9 @@ class ReadOut:
     def _distances(self, moments: Moments, eigenvalues: NDArray[Any]) -> NDArray[np.float64]:
         """Distance of the objective's own estimates from the Rayleigh quotients of the outputs, as one-step values."""
         plain = spectral_estimate(moments, self.estimator.lags, False, self.tolerance)
+        if self._constant:
+            # The objective's estimates are of other outputs than these, unless it is the fit's own.
+            return np.full(len(plain.mu), np.nan)
         known = np.isfinite(eigenvalues)
         own = self.task.training_lags.one_minus_mu(np.where(known, eigenvalues, 0.0))
         return np.where(known, np.abs(own - (1.0 - plain.mu)), np.nan)
@@ -259,7 +340,7 @@ class ReadOut:
         """From observations to the network's outputs; a table gives 0 for states that were never visited."""
         if not self.task.is_table:
             plain: Encode = encoder.encode
-            return plain
+            return (lambda observations: _with_constant(plain(observations))) if self._constant else plain
         values = np.asarray(encoder.module.values, dtype=np.float64)
         lookup = self._lookup(values)
 
@@ -310,6 +391,33 @@ def spectral_estimate(
     angles = residual_angles(1.0 - mu, residuals, tolerance, operator_eigenvalues=known)[1]
     angles = np.fmin(angles, ritz_angles(values, residuals, tolerance)) if refine else angles
     return SpectralEstimate(matrix, mu, values, residuals, angles, error)
+
+
+def fitted_matrix(
+    values: NDArray[np.float64], wanted: NDArray[np.float64], weights: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The combinations of functions that are nearest to wanted ones, of mean square one.
+
+    Args:
+        values: (n, d) of the functions.
+        wanted: (n, m).
+        weights: (n,) of the rows, with sum 1.
+
+    Returns:
+        (d, m) matrix, and the (m,) sines of the angles between ``values @ matrix`` and ``wanted``.
+    """
+    weighted = values.T * weights
+    gram, cross = weighted @ values, weighted @ wanted
+    matrix = np.linalg.lstsq(gram, cross, rcond=1e-12)[0]
+    norms = np.sqrt(np.maximum(np.einsum("ij,ik,kj->j", matrix, gram, matrix), 1e-300))
+    wanted_norms = np.sqrt(np.maximum(weights @ wanted**2, 1e-300))
+    cosines = np.einsum("ij,ij->j", matrix, cross) / (norms * wanted_norms)
+    return matrix / norms, np.sqrt(np.clip(1.0 - cosines**2, 0.0, 1.0))
+
+
+def _with_constant(values: NDArray[Any]) -> NDArray[np.float64]:
+    """(n, 1 + d) with a first column of 1, the eigenfunction of the eigenvalue 0."""
+    return np.concatenate([np.ones((len(values), 1)), np.asarray(values, dtype=np.float64)], axis=1)
 
 
 def merge_inseparable(values: NDArray[np.float64], residuals: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -368,10 +476,10 @@ def with_canonical_signs(estimate: SpectralEstimate, sample: NDArray[np.float64]
 
 
 def _values_at(encode: Encode, matrix: NDArray[np.float64], data: Trajectories) -> ValuesAt:
-    """Components by row of the data's observations; a table is encoded once."""
-    if data.has_table:
-        table: NDArray[Any] = np.asarray(encode(np.asarray(data.observations)), dtype=np.float64) @ matrix
-        return lambda rows: table[rows]
+    """Components by row of the data's observations; a table, and data that are not large, are encoded once."""
+    if data.has_table or data.num_states * matrix.shape[1] <= HELD_NUMBERS:
+        table: NDArray[Any] = np.asarray(encode(np.asarray(data.observations)) @ matrix, dtype=np.float32)
+        return lambda rows: table[rows].astype(np.float64)
     return lambda rows: np.asarray(encode(np.asarray(data.observations[rows])), dtype=np.float64) @ matrix
 
 

@@ -1,6 +1,7 @@
 """One call of ``learn`` made ready: data looked at, batches chosen, networks built."""
 
 import hashlib
+import math
 import operator as operators
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -8,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 from numpy.typing import NDArray
@@ -23,12 +25,19 @@ from lapwing.operators.lags import LagDistribution, geometric_lags, lags_inside_
 from lapwing.operators.operator import Operator, operator_from_trajectories
 from lapwing.training.batches import DENSE_STATES, Source, dense_operator, exact_table, pair_sampler
 from lapwing.training.config import LearnConfig
+from lapwing.training.fitting import REGRESSION, Targets, fit_source, table_draws, table_targets
 from lapwing.training.state import TrainState, init, spread_over_devices, stacked
 
 Data = Trajectories | Operator
 """What can be learned from: experience, or exact dynamics."""
 
 BLOCK_BYTES = 64 << 20
+
+# Standard deviations of Fourier frequencies, for inputs in [-0.5, 0.5], where observations never repeat; and of tables,
+# as far as a wave of that many radians per unit is longer than the distance between states.
+CONTINUOUS_SCALES = (3.0, 10.0, 20.0)
+TABLE_SCALES = (3.0, 10.0, 30.0, 60.0, 120.0, 240.0)
+SCALE_PER_STATE = 0.75
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,7 @@ class Task:
         source: of batches.
         training_lags: those that the batches really have.
         directedness: of experience without a table; None for a table, whose operator is symmetrised step by step.
+        targets: what the network is fitted to from the start: solved eigenvectors of a large table.
     """
 
     config: LearnConfig
@@ -64,6 +74,20 @@ class Task:
     source: Source
     training_lags: LagDistribution
     directedness: Directedness | None = None
+    targets: Targets | None = None
+
+    @property
+    def round_steps(self) -> list[int]:
+        """Steps of each round of refitting after the objective's: where nothing repeats; half of all in the last."""
+        steps, others = self.config.steps, self.config.refit - 1
+        if self.operator is not None or not _may_fit(self.config):
+            return []
+        return [count for count in [*[steps // (4 * others)] * others, steps // 2] if count] if others else [steps // 2]
+
+    @property
+    def objective_steps(self) -> int:
+        """Steps before the first round."""
+        return self.config.steps - sum(self.round_steps)
 
     @property
     def is_table(self) -> bool:
@@ -76,13 +100,22 @@ class Task:
         Returns:
             A state, spread over devices.
         """
-        config = self.config
-        rate = config.learning_rate
-        schedule = optax.cosine_decay_schedule(rate, config.steps) if config.schedule == "cosine" else rate
-        optimiser = optax.adam(schedule)
+        optimiser = self.optimiser(self.objective_steps)
         keys = [jax.random.split(jax.random.key(seed)) for seed in self.seeds]
         states = [init(self._encoder(key[0]), self.objective, optimiser, key[1]) for key in keys]
         return spread_over_devices(stacked(states), len(self.seeds)) if len(states) > 1 else states[0]
+
+    def optimiser(self, steps: int) -> optax.GradientTransformation:
+        """The optimiser of so many steps.
+
+        Args:
+            steps: over which the learning rate decays, if it does.
+
+        Returns:
+            Adam with the configuration's schedule.
+        """
+        rate = self.config.learning_rate
+        return optax.adam(optax.cosine_decay_schedule(rate, steps) if self.config.schedule == "cosine" else rate)
 
     def identity(self) -> dict[str, Any]:
         """What two runs must share for one to continue from the other's checkpoint.
@@ -112,9 +145,21 @@ class Task:
         if self.is_table:
             assert self.operator is not None
             return build_encoder("table", (), self.width, key, states=self.operator.num_states)
-        hidden = {"hidden": self.config.hidden} if "hidden" in encoder_options(self.kind) else {}
-        options = {**hidden, "statistics": self._statistics, **self.config.encoder_options}
+        chosen = {"hidden": self.config.hidden, **self._smooth_options}
+        known = {name: value for name, value in chosen.items() if name in encoder_options(self.kind)}
+        options = {**known, "statistics": self._statistics, **self.config.encoder_options}
         return build_encoder(self.kind, _observations(self.data, self.operator).shape[1:], self.width, key, **options)
+
+    @property
+    def _smooth_options(self) -> dict[str, Any]:
+        """Options of networks that are fitted: no kinks, and waves no shorter than what the states resolve."""
+        if not self.round_steps and self.targets is None:
+            return {}
+        if self.operator is None:
+            return {"activation": "silu", "scales": CONTINUOUS_SCALES}
+        inputs = math.prod(self.operator.observations.shape[1:])
+        finest = SCALE_PER_STATE * self.operator.num_states ** (1.0 / max(inputs, 1))
+        return {"scales": tuple(scale for scale in TABLE_SCALES if scale <= max(finest, TABLE_SCALES[0]))}
 
     @cached_property
     def _statistics(self) -> Any:
@@ -157,16 +202,26 @@ def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Ob
     given = None if encoder is None else _checked_encoder(encoder, shape, width)
     kind = "own" if given is not None else default_kind(shape) if config.encoder == "auto" else config.encoder
     chosen = config.make_objective() if objective is None else objective
+    chosen = permuted(chosen, config.permute_every) if config.permute_every else chosen
     lags = geometric_lags(config.discounts)
-    small = operator is not None and operator.num_states <= DENSE_STATES
-    matrix = dense_operator(operator, lags) if operator is not None and small else None
-    source, training_lags = _source(config, data, operator, kind, lags, matrix)
+    matrix, targets = None, None
+    source: Source
+    if operator is not None and operator.num_states <= DENSE_STATES:
+        matrix = dense_operator(operator, lags)
+    if operator is not None and matrix is None and kind != "table" and _may_fit(config):
+        targets = table_targets(operator, width)
+        eigenvalues = jnp.asarray(lags.eigenvalues(1.0 - targets.mu), dtype=jnp.float32)
+        chosen = REGRESSION._replace(init=lambda dim: eigenvalues)
+        rows = table_draws(operator.rho)
+        source, training_lags = fit_source(operator.observations, targets, rows, config.batch_size), lags
+    else:
+        source, training_lags = _source(config, data, operator, kind, lags, matrix)
     return Task(
         config=config,
         data=data,
         seeds=numbers,
         operator=operator,
-        objective=permuted(chosen, config.permute_every) if config.permute_every else chosen,
+        objective=chosen,
         encoder=given,
         kind=kind,
         width=width,
@@ -175,7 +230,13 @@ def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Ob
         source=source,
         training_lags=training_lags,
         directedness=directedness(data) if isinstance(data, Trajectories) and not data.has_table else None,
+        targets=targets,
     )
+
+
+def _may_fit(config: LearnConfig) -> bool:
+    """Whether the network may be fitted to what was solved: not where batches of the objective's own are asked for."""
+    return config.refit > 0 and config.batches == "auto" and not config.permute_every
 
 
 def _source(

@@ -1,0 +1,158 @@
+"""Rounds of refitting: cut the states into cells of the representation, solve, fit the network, and again."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from numpy.typing import NDArray
+
+from lapwing.data.trajectories import Trajectories
+from lapwing.training.fitting import PARTITIONS, REGRESSION, Targets, cell_targets, fit_source, of_neighbours
+from lapwing.training.loop import Progress, Trained, train
+from lapwing.training.state import TrainState, init, one_seed, stacked
+from lapwing.training.task import Task
+
+ENCODED_ROWS = 1 << 15
+# States from which cells are made before the last round, and episodes that must be among them.
+ENOUGH_STATES = 1 << 18
+FEWEST_EPISODES = 100
+
+Callback = Callable[[Progress], None]
+
+Inspect = Callable[[TrainState, Targets], list[dict[str, float]]]
+"""Numbers to report of one seed's network, given what it is fitted to."""
+
+
+class Refitted(NamedTuple):
+    """Networks after the last round.
+
+    Attributes:
+        end: state, history and seconds.
+        targets: of each seed, what its network was fitted to last.
+    """
+
+    end: Trained
+    targets: list[Targets]
+
+
+def refit(
+    task: Task,
+    start: Trained,
+    inspect: Inspect | None = None,
+    callback: Callback | None = None,
+    folder: Path | None = None,
+) -> Refitted:
+    """All rounds for every seed, one seed after another.
+
+    Args:
+        task: what is learned.
+        start: where the objective's steps have ended.
+        inspect: looks at the network after each chunk.
+        callback: called with the progress after each chunk.
+        folder: for checkpoints, in folders of their own for each seed and round.
+
+    Returns:
+        The networks and what they were fitted to.
+    """
+    # Optimisers for each round, not for each seed: states of several seeds are stacked, and share them.
+    optimisers = [task.optimiser(steps) for steps in task.round_steps]
+    found = [
+        _refit_seed(task, start, number, optimisers, inspect, callback, folder) for number in range(len(task.seeds))
+    ]
+    ends = [one.end for one in found]
+    lines = [_stacked_lines(list(row)) for row in zip(*(end.history for end in ends), strict=True)]
+    seconds = start.seconds + sum(end.seconds for end in ends)
+    state = stacked([end.state for end in ends])
+    return Refitted(Trained(state, start.history + lines, seconds, True), [one.targets[0] for one in found])
+
+
+def _refit_seed(
+    task: Task,
+    start: Trained,
+    number: int,
+    optimisers: list[optax.GradientTransformation],
+    inspect: Inspect | None,
+    callback: Callback | None,
+    folder: Path | None,
+) -> Refitted:
+    """All rounds for one seed; its history begins with the first of them."""
+    assert isinstance(task.data, Trajectories)
+    seed, config = task.seeds[number], task.config
+    state = one_seed(start.state, number, len(task.seeds))
+    eigenvalues = jnp.asarray(one_seed(start.history[-1].eigenvalues, number, len(task.seeds)), dtype=jnp.float32)
+    data, partitions = _some_episodes(task.data), 1
+    history: list[Progress] = []
+    done, spent = start.history[-1].step, 0.0
+    for turn, steps in enumerate(task.round_steps):
+        last = turn == len(task.round_steps) - 1
+        if last:
+            # The rounds before only have to find better cells.
+            data, partitions = task.data, PARTITIONS
+        rng = np.random.default_rng([seed, turn])
+        targets = cell_targets(_encoded(state.encoder, data), data, config.dim, task.width, partitions, rng)
+        key = jax.random.fold_in(jax.random.key(seed), 1 + turn)
+        end = train(
+            replace(init(state.encoder, REGRESSION, optimisers[turn], key), objective_state=eigenvalues),
+            fit_source(data.observations, of_neighbours(targets, data), None, config.batch_size),
+            steps,
+            config.log_every,
+            _inspecting(inspect, targets if last else None),
+            _reporting(callback, done, config.steps),
+            None if folder is None else folder / f"seed-{seed}-round-{turn + 1}",
+            partial(_identity, task, seed, turn + 1),
+        )
+        state, spent = end.state, spent + end.seconds
+        history += [_moved(line, done, config.steps) for line in end.history]
+        done += steps
+    return Refitted(Trained(state, history, spent, True), [targets])
+
+
+def _some_episodes(data: Trajectories) -> Trajectories:
+    """Episodes with about :data:`ENOUGH_STATES` states, from all over the data; all of them where they are few."""
+    every = data.num_states // ENOUGH_STATES
+    if every < 2 or data.num_episodes < FEWEST_EPISODES * every:
+        return data
+    return data.take(range(0, data.num_episodes, every))
+
+
+def _inspecting(
+    inspect: Inspect | None, targets: Targets | None
+) -> Callable[[TrainState], tuple[list[dict[str, float]], bool]] | None:
+    """What the loop calls after each chunk; before the last round there is nothing to look at."""
+    return None if inspect is None or targets is None else lambda state: (inspect(state, targets), False)
+
+
+def _encoded(encoder: Any, data: Trajectories) -> NDArray[np.float32]:
+    """(states, width) the network's outputs at every state."""
+    blocks = range(0, data.num_states, ENCODED_ROWS)
+    return np.concatenate([encoder.encode(np.asarray(data.observations[i : i + ENCODED_ROWS])) for i in blocks])
+
+
+def _reporting(callback: Callback | None, done: int, steps: int) -> Callback | None:
+    """The callback, told of a round's progress as a part of the whole."""
+    return None if callback is None else lambda line: callback(_moved(line, done, steps))
+
+
+def _identity(task: Task, seed: int, turn: int) -> dict[str, Any]:
+    """What two runs must share for one to continue the other's round."""
+    return {**task.identity(), "seed": seed, "round": turn}
+
+
+def _moved(line: Progress, done: int, steps: int) -> Progress:
+    """The progress of a round as a part of the whole."""
+    return line._replace(step=line.step + done, steps=steps)
+
+
+def _stacked_lines(lines: list[Progress]) -> Progress:
+    """The progress of all seeds at the same step."""
+    if len(lines) == 1:
+        return lines[0]
+    metrics = {name: np.stack([line.metrics[name] for line in lines]) for name in lines[0].metrics}
+    seen = [numbers for line in lines for numbers in line.by_seed]
+    return lines[0]._replace(metrics=metrics, eigenvalues=np.stack([line.eigenvalues for line in lines]), by_seed=seen)
