@@ -37,7 +37,7 @@ BLOCK_BYTES = 64 << 20
 # as far as a wave of that many radians per unit is longer than the distance between states.
 CONTINUOUS_SCALES = (3.0, 10.0, 20.0)
 TABLE_SCALES = (3.0, 10.0, 30.0, 60.0, 120.0, 240.0)
-SCALE_PER_STATE = 0.75
+SCALE_PER_STATE = 0.8
 
 
 @dataclass(frozen=True)
