@@ -40,8 +40,8 @@ def test_targets_of_cells_are_near_the_closed_form(walk: Trajectories) -> None:
 def test_noise_in_the_representation_is_noticed_and_counted_at_a_longer_lag(walk: Trajectories) -> None:
     values = lw.solve("Box-1", dim=4).transform(walk.observations)
     noise = np.random.default_rng(1).standard_normal(values.shape)
-    assert fitting._diffusion_points(values.astype(np.float32), walk, 4)[1] == 1
-    assert fitting._diffusion_points((values + 0.4 * noise).astype(np.float32), walk, 4)[1] == fitting.NOISY_LAG
+    assert fitting._diffusion_points(values.astype(np.float32), walk, 4, 5)[1] == 1
+    assert fitting._diffusion_points((values + 0.4 * noise).astype(np.float32), walk, 4, 5)[1] == 5
 
 
 def test_fewer_cells_than_targets_leave_zeros() -> None:
@@ -76,7 +76,7 @@ def test_a_batch_has_the_targets_of_its_rows() -> None:
     targets = Targets(
         rng.integers(0, 4, (3, 30)).astype(np.int32), rng.random((3, 4, 2)).astype(np.float32), np.zeros(2)
     )
-    source = fit_source(np.arange(30.0)[:, None], targets, None, 16)
+    source = fit_source(np.arange(30.0)[:, None], targets, 32)
     batch = source.batch(source.draw(jax.random.key(0)))
     assert batch.observations.shape == (32, 1)
     np.testing.assert_allclose(batch.targets, targets.at(np.asarray(batch.observations[:, 0], dtype=int)), rtol=1e-6)

@@ -133,22 +133,22 @@ class FitSource(eqx.Module):
 
 
 def fit_source(
-    observations: NDArray[Any], targets: Targets, rows: NDArray[np.int32] | None, batch_size: int
+    observations: NDArray[Any], targets: Targets, batch_size: int, rows: NDArray[np.int32] | None = None
 ) -> FitSource:
     """Batches of random states with their targets, on the device.
 
     Args:
         observations: (n, ...) as in :class:`FitSource`.
         targets: at these observations.
+        batch_size: states per step.
         rows: (draws,) rows as often as they are visited; None where every row is one visit.
-        batch_size: of the objective, which encodes four such batches a step; so does this.
 
     Returns:
         The source.
     """
     visits = None if rows is None else jnp.asarray(rows)
     tables, labels = jnp.asarray(targets.tables), jnp.asarray(targets.labels)
-    return FitSource(jnp.asarray(observations), labels, tables, visits, 2 * batch_size)
+    return FitSource(jnp.asarray(observations), labels, tables, visits, batch_size)
 
 
 def _squared_error(state: Any, values: Values) -> tuple[jax.Array, Evaluation]:
@@ -192,7 +192,13 @@ def table_draws(weights: NDArray[np.float64]) -> NDArray[np.int32]:
 
 
 def cell_targets(
-    values: NDArray[np.float32], data: Trajectories, dim: int, count: int, partitions: int, rng: np.random.Generator
+    values: NDArray[np.float32],
+    data: Trajectories,
+    dim: int,
+    count: int,
+    partitions: int,
+    rng: np.random.Generator,
+    longest_lag: int = NOISY_LAG,
 ) -> Targets:
     """Eigenvectors of counted transitions between cells of the representation, without the constant one.
 
@@ -203,11 +209,13 @@ def cell_targets(
         count: how many eigenvectors.
         partitions: how many to average.
         rng: source of randomness.
+        longest_lag: at which transitions may be counted where the representation is noisy; 1 for directed dynamics,
+            whose symmetrised steps are not those of longer lags.
 
     Returns:
         Targets at the data's observations.
     """
-    points, lag = _diffusion_points(values, data, dim)
+    points, lag = _diffusion_points(values, data, dim, longest_lag)
     size = min(MOST_CELLS, max(2 * count, data.num_states // STATES_PER_CELL))
     labels = [nearest_cells(points, k_means_centres(points, size, rng)) for _ in range(partitions)]
     tables = [_solved_cells(_flow(cells, data, lag), count) for cells in labels]
@@ -235,9 +243,11 @@ def of_neighbours(targets: Targets, data: Trajectories) -> Targets:
     return Targets(np.concatenate([after, before]), halves, targets.mu)
 
 
-def _diffusion_points(values: NDArray[np.float32], data: Trajectories, dim: int) -> tuple[NDArray[np.float32], int]:
+def _diffusion_points(
+    values: NDArray[np.float32], data: Trajectories, dim: int, longest_lag: int
+) -> tuple[NDArray[np.float32], int]:
     """Components over the square roots of their eigenvalues, and the lag at which to count between cells of them."""
-    longest = max(1, min(NOISY_LAG, int(data.lengths.max()) // 2))
+    longest = max(1, min(longest_lag, int(data.lengths.max()) // 2))
     mean = values.mean(axis=0, dtype=np.float64)
     moments = lagged_moments(lambda rows: values[rows] - mean, data, (1, longest))
     found = ritz_from_forms(moments.grams[1], moments.products[1], cut=1e-6)

@@ -214,8 +214,10 @@ class ReadOut:
         problems = objective_problems(eigenvalues, details.at_bounds, config.dim, settings)
         refined = config.refine == "ritz"
         problems += output_problems(moments.gram, sample, config.dim, refined, metadata.get("history", ()), settings)
-        if task.directedness is not None and task.directedness.is_directed and max(config.discounts) > LONG_LAGS:
-            problems.append(directed(task.directedness.share, config.discounts))
+        # What was solved comes from single steps, and is right whatever the lags were.
+        flow = task.directedness if targets is None else None
+        if flow is not None and flow.is_directed and max(config.discounts) > LONG_LAGS:
+            problems.append(directed(flow.share, config.discounts))
         lost = collapsed(dim, config.dim) if dim < config.dim else None
         known = [lost, *(one for one in problems if one.name != lost.name)] if lost else problems
         health["problems"] = [one.as_dict() for one in known]
@@ -283,7 +285,7 @@ class ReadOut:
     def _fitted_estimate(self, encode: Encode, moments: Moments, targets: Targets) -> SpectralEstimate:
         matrix, sines = self._fit(encode, targets, FITTED_ROWS)
         found = spectral_estimate(moments.rotated(matrix), self.estimator.lags, False, self.tolerance)
-        mu = found.mu if self.task.operator is None else np.append(1.0, targets.mu)
+        mu = np.minimum.accumulate(np.append(1.0, targets.mu))
         return found._replace(matrix=matrix @ found.matrix, mu=mu, angles=sines)
 
     def _solved_at(self, targets: Targets) -> ValuesAt:

@@ -13,7 +13,7 @@ import optax
 from numpy.typing import NDArray
 
 from lapwing.data.trajectories import Trajectories
-from lapwing.training.fitting import PARTITIONS, REGRESSION, Targets, cell_targets, fit_source, of_neighbours
+from lapwing.training.fitting import NOISY_LAG, PARTITIONS, REGRESSION, Targets, cell_targets, fit_source, of_neighbours
 from lapwing.training.loop import Progress, Trained, train
 from lapwing.training.state import TrainState, init, one_seed, stacked
 from lapwing.training.task import Task
@@ -87,6 +87,7 @@ def _refit_seed(
     state = one_seed(start.state, number, len(task.seeds))
     eigenvalues = jnp.asarray(one_seed(start.history[-1].eigenvalues, number, len(task.seeds)), dtype=jnp.float32)
     data, partitions = _some_episodes(task.data), 1
+    longest_lag = 1 if task.directedness is not None and task.directedness.is_directed else NOISY_LAG
     history: list[Progress] = []
     done, spent = start.history[-1].step, 0.0
     for turn, steps in enumerate(task.round_steps):
@@ -95,11 +96,12 @@ def _refit_seed(
             # The rounds before only have to find better cells.
             data, partitions = task.data, PARTITIONS
         rng = np.random.default_rng([seed, turn])
-        targets = cell_targets(_encoded(state.encoder, data), data, config.dim, task.width, partitions, rng)
+        values = _encoded(state.encoder, data)
+        targets = cell_targets(values, data, config.dim, task.width, partitions, rng, longest_lag)
         key = jax.random.fold_in(jax.random.key(seed), 1 + turn)
         end = train(
             replace(init(state.encoder, REGRESSION, optimisers[turn], key), objective_state=eigenvalues),
-            fit_source(data.observations, of_neighbours(targets, data), None, config.batch_size),
+            fit_source(data.observations, of_neighbours(targets, data), 2 * config.batch_size),
             steps,
             config.log_every,
             _inspecting(inspect, targets if last else None),

@@ -213,7 +213,7 @@ def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Ob
         eigenvalues = jnp.asarray(lags.eigenvalues(1.0 - targets.mu), dtype=jnp.float32)
         chosen = REGRESSION._replace(init=lambda dim: eigenvalues)
         rows = table_draws(operator.rho)
-        source, training_lags = fit_source(operator.observations, targets, rows, config.batch_size), lags
+        source, training_lags = fit_source(operator.observations, targets, 4 * config.batch_size, rows), lags
     else:
         source, training_lags = _source(config, data, operator, kind, lags, matrix)
     return Task(
