@@ -26,6 +26,7 @@ from lapwing.errors import ArgumentError, LapwingWarning
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, canonical_signs, group_degenerate
 from lapwing.operators.eigensolver import Eigenpairs, Say, lowest_mu, smallest_eigenpairs
 from lapwing.operators.operator import (
+    KNOWN_ROWS,
     Operator,
     operator_from_discretisation,
     operator_from_matrix,
@@ -144,7 +145,9 @@ def solve(
     noise = None
     if isinstance(source, Trajectories):
         numbers = LookupEncoder(built.observations, everything, built.rho).numbers_of(np.asarray(source.observations))
-        noise = sampling_angles(lambda rows: everything[numbers[rows]], pairs.values, source, DATA_TOLERANCE)[:kept]
+        noise = np.zeros(kept)
+        if not built.metadata.get(KNOWN_ROWS):
+            noise = sampling_angles(lambda rows: everything[numbers[rows]], pairs.values, source, DATA_TOLERANCE)[:kept]
     values = everything[:, :kept]
     gram = values.T @ (values * built.rho[:, None])
     return LaplacianRepresentation(

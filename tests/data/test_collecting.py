@@ -1,6 +1,8 @@
 """Thousands of episodes at once: exact amounts, the world's own dynamics, and nothing across a chunk."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 from scipy.stats import chisquare
 
+import lapwing as lw
 from lapwing.data import collect, collecting
 from lapwing.data.collecting import draw_lengths
 from lapwing.data.trajectories import Trajectories
@@ -17,7 +20,7 @@ from lapwing.environments.box import BoxWorld, box_eigenfunctions
 from lapwing.environments.grid import MOVES, GridWorld
 from lapwing.environments.layouts import Layout, room
 from lapwing.environments.registry import WORLDS, make_world
-from lapwing.errors import LapwingError
+from lapwing.errors import ArgumentError, DataError, LapwingError
 from worlds_by_kind import BOXES, GRIDS
 
 StepsMatch = Callable[[csr_array, csr_array], bool]
@@ -313,3 +316,83 @@ def test_arguments_from_nowhere_are_refused(options: dict[str, Any], words: str)
 
 def test_episodes_of_any_length_within_the_limit_add_up() -> None:
     assert collect("GridMaze-7", 100, episode_length=(1, 2**31 - 1)).num_transitions == 100
+
+
+def test_further_next_states_leave_the_episodes_as_they_are() -> None:
+    plain = lw.collect("GridRoom-1", 2_000, seed=3)
+    several, every = (
+        lw.collect("GridRoom-1", 2_000, seed=3, next_states=3),
+        lw.collect("GridRoom-1", 2_000, seed=3, all_actions=True),
+    )
+    for data in (several, every):
+        np.testing.assert_array_equal(data.ids, plain.ids)
+    positions = np.concatenate(list(plain.pair_positions(1)))
+    np.testing.assert_array_equal(several.next_ids[:, 0], plain.ids[positions + 1])
+    assert several.next_ids.shape == (2_000, 3)
+    assert len(np.unique(several.next_ids[:, 1] - several.next_ids[:, 2])) > 1
+    world = make_world("GridRoom-1")
+    for move in range(4):
+        expected, _ = world.step(plain.ids[positions], np.full(2_000, move), np.random.default_rng(0))
+        np.testing.assert_array_equal(every.next_ids[:, move], expected)
+
+
+def test_counts_average_the_next_states() -> None:
+    data = lw.collect("GridRoom-1", 500, seed=0, next_states=4)
+    positions = np.concatenate(list(data.pair_positions(1)))
+    expected = np.zeros((len(data.observations),) * 2)
+    for start, ends in zip(data.ids[positions], data.next_ids, strict=True):
+        for end in ends:
+            expected[start, end] += 0.25
+    np.testing.assert_allclose(data.counts().toarray(), expected)
+    np.testing.assert_allclose(data.counts().sum(axis=1), lw.collect("GridRoom-1", 500, seed=0).counts().sum(axis=1))
+
+
+def test_all_actions_give_the_exact_operator_of_the_states_that_were_visited() -> None:
+    truth = lw.solve("Rooms-16", dim=6)
+    data = lw.collect("Rooms-16", 20_000, seed=0, all_actions=True)
+    assert len(np.unique(data.ids)) == truth.encoder.observations.shape[0]
+    found, counted = lw.solve(data, 6), lw.solve(lw.collect("Rooms-16", 20_000, seed=0), 6)
+    np.testing.assert_allclose(found.eigenvalues, truth.eigenvalues, atol=1e-9)
+    assert lw.score(found, truth).cosine > 0.999999 > lw.score(counted, truth).cosine
+    assert found.certificate().data_angles.max() == 0.0
+    slippery = lw.collect("Rooms-16", 20_000, seed=0, all_actions=True, slip=0.3)
+    assert lw.solve(slippery, 6).certificate().data_angles.max() > 0.0
+
+
+def test_further_next_states_of_continuous_worlds_are_observations() -> None:
+    data = lw.collect("UMaze", 300, seed=0, next_states=3)
+    assert data.next_observations.shape == (300, 2, 2)
+    assert np.abs(data.next_observations[:, 0] - data.next_observations[:, 1]).max() > 0.0
+
+
+def test_further_next_states_are_saved_taken_and_appended(tmp_path: Path) -> None:
+    data = lw.collect("GridRoom-1", 200, seed=0, all_actions=True)
+    again = Trajectories.load(data.save(tmp_path / "data"))
+    np.testing.assert_array_equal(again.next_ids, data.next_ids)
+    both = data.take([0, 1]).append(data.take([2, 3]))
+    np.testing.assert_array_equal(both.next_ids, data.next_ids)
+    np.testing.assert_array_equal(both.counts().toarray(), data.counts().toarray())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"next_states": 0}, "next_states must be 1 to 100"),
+        ({"next_states": 2, "all_actions": True}, "either next_states or all_actions"),
+        ({"all_actions": True, "policy": lambda x: np.zeros(len(x), dtype=int)}, "uniform policy"),
+    ],
+)
+def test_wrong_requests_for_next_states_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        lw.collect("GridRoom-1", 10, **options)
+    with pytest.raises(ArgumentError, match="numbered actions"):
+        lw.collect("UMaze", 10, all_actions=True)
+
+
+def test_next_ids_that_do_not_fit_are_refused() -> None:
+    data = lw.collect("GridRoom-1", 10, seed=0)
+    for wrong in (np.zeros(10, dtype=int), np.zeros((9, 2), dtype=int), np.full((10, 2), 10**6), np.zeros((10, 2))):
+        with pytest.raises(DataError, match="next_ids"):
+            replace(data, next_ids=wrong)
+    with pytest.raises(DataError, match="have none"):
+        replace(lw.collect("Box-1", 10), next_ids=np.zeros((10, 2), dtype=int))

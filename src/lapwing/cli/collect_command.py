@@ -21,6 +21,8 @@ from lapwing.cli.arguments import (
 )
 from lapwing.errors import ArgumentError
 
+OPTIONS = ("observation", "slip", "layouts", "seed", "next_states", "all_actions")
+
 
 @dataclass(frozen=True)
 class CollectCommand:
@@ -41,6 +43,10 @@ class CollectCommand:
     """Probability that a random move replaces the chosen one, in a grid."""
     policy: PolicyFile = None
     """Table (states, 4) of move probabilities, in a grid."""
+    next_states: int = 1
+    """Independent next states of each state, which counting averages; of the package's own worlds."""
+    all_actions: Flag = False
+    """The next state of every action from each state, so that counting averages over actions exactly."""
     seed: int = 0
     """The same seed gives the same data."""
     layouts: LayoutsFolder = None
@@ -56,7 +62,7 @@ class CollectCommand:
 
         source, label = collection_source(self.world)
         out = self.out or Path("runs") / f"collect-{file_name(label)}"
-        options: dict[str, Any] = {name: getattr(self, name) for name in ("observation", "slip", "layouts", "seed")}
+        options: dict[str, Any] = {name: getattr(self, name) for name in OPTIONS}
         options["episode_length"] = _episode_length(self.episode_length)
         options["policy"] = None if self.policy is None else read_array(self.policy)
         with terminal.progress_bar(f"collecting from {label}") as progress:

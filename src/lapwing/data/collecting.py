@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,7 +25,11 @@ Policy = Callable[[NDArray[Any]], ArrayLike]
 Progress = Callable[[int, int], None]
 EpisodeLength = int | tuple[int, int]
 
+Further = Callable[[World, NDArray[Any], "Policy | None", np.random.Generator], list[Any]]
+"""Draws further next states of states."""
+
 MAX_STEPS = 2**31 - 1
+MOST_NEXT_STATES = 100
 RECORDS = ("actions", "rewards")
 CHUNK_TRANSITIONS = 1 << 21
 DEFAULT_EPISODE_LENGTH = 50  # as in the paper: episodes of 51 states
@@ -40,6 +45,8 @@ def collect(
     slip: float | None = None,
     keys: "str | Sequence[str] | None" = None,
     record: "str | Sequence[str]" = (),
+    next_states: int = 1,
+    all_actions: bool = False,
     seed: int = 0,
     layouts: "str | Path | None" = None,
     out: "str | Path | None" = None,
@@ -59,7 +66,11 @@ def collect(
         keys: which keys to record where a Gymnasium environment's observations are dictionaries; all unless given.
         record: what to record besides observations: ``actions`` (of own worlds the moves really made, slips
             included), ``rewards`` (of Gymnasium environments), both, or nothing.
-        seed: the same seed gives the same data.
+        next_states: how many independent next states to draw from each state, the one that the episode goes on with
+            among them; for the package's own worlds. Counting uses all of them.
+        all_actions: whether to record the next state of every action from each state, so that counting averages over
+            actions exactly; for own worlds with numbered actions and the uniform policy.
+        seed: the same seed gives the same data; episodes are the same with further next states or without.
         layouts: folder of layout files.
         out: folder to write to while collecting, for data larger than memory.
         progress: called with (steps done, steps in all) now and then.
@@ -82,7 +93,17 @@ def collect(
     for name in record:
         if name not in RECORDS:
             raise UnknownNameError(f"cannot record {shown(name)}; {did_you_mean(str(name), RECORDS)}")
+    further = _whole_number("next_states", next_states)
+    if further < 1 or further > MOST_NEXT_STATES:
+        raise ArgumentError(f"next_states must be 1 to {MOST_NEXT_STATES}, got {shown(next_states)}")
+    if all_actions and further > 1:
+        raise ArgumentError("give either next_states or all_actions: the latter has one next state of every action")
     if _is_environment(source):
+        if further > 1 or all_actions:
+            raise ArgumentError(
+                "next_states and all_actions need a simulator that can be reset to any state; "
+                "give one of the package's own worlds"
+            )
         from lapwing.data.from_gymnasium import collect_gymnasium
 
         if observation is not None or slip is not None:
@@ -97,7 +118,13 @@ def collect(
     given = {"observation": observation, "slip": slip, "policy": None if callable(policy) else policy}
     world = _as_world(source, layouts).with_options(**{key: value for key, value in given.items() if value is not None})
     length, chosen = length or DEFAULT_EPISODE_LENGTH, policy if callable(policy) else None
-    return _collect_world(world, steps, length, chosen, record, seed, out, progress)
+    if all_actions:
+        if not isinstance(world.actions, int):
+            raise ArgumentError("all_actions needs numbered actions; these are continuous: use next_states=2 or more")
+        if policy is not None:
+            raise ArgumentError("all_actions gives every action the same weight, so it needs the uniform policy")
+    draw = _every_action if all_actions else partial(_independent, count=further - 1) if further > 1 else None
+    return _collect_world(world, steps, length, chosen, record, draw, seed, out, progress)
 
 
 def draw_lengths(steps: int, episode_length: EpisodeLength, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -126,6 +153,7 @@ def _collect_world(
     length: EpisodeLength,
     policy: Policy | None,
     record: tuple[str, ...],
+    draw: "Further | None",
     seed: int,
     out: str | Path | None,
     progress: Progress | None,
@@ -144,8 +172,12 @@ def _collect_world(
                 continue
             rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1, number)))
             states, actions = _run(world, chunk, policy, "actions" in record, rng)
+            extra = {"actions": actions}
+            if draw is not None:
+                other = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2, number)))
+                extra |= _further_states(world, states, chunk, policy, draw, other, table is not None)
             cut = np.ones(len(chunk), dtype=bool)
-            builder.add(states if table is not None else world.observe(states), chunk, ~cut, cut, actions=actions)
+            builder.add(states if table is not None else world.observe(states), chunk, ~cut, cut, **extra)
             done += int(chunk.sum())
             if progress is not None:
                 progress(done, steps)
@@ -181,6 +213,39 @@ def _run(
                 actions = np.empty((int(ends[-1]), *made.shape[1:]), dtype=dtype)
             actions[firsts[:active] + time] = made
     return states, actions
+
+
+def _every_action(world: World, states: NDArray[Any], policy: Policy | None, rng: np.random.Generator) -> list[Any]:
+    """The next states of every action."""
+    return [world.step(states, np.full(len(states), move), rng)[0] for move in range(cast(int, world.actions))]
+
+
+def _independent(
+    world: World, states: NDArray[Any], policy: Policy | None, rng: np.random.Generator, count: int
+) -> list[Any]:
+    """Independent next states by the same policy."""
+    chosen: Any = None if policy is None else policy(world.observe(states))
+    return [world.step(states, chosen, rng)[0] for _ in range(count)]
+
+
+def _further_states(
+    world: World,
+    states: NDArray[Any],
+    lengths: NDArray[np.int64],
+    policy: Policy | None,
+    draw: Further,
+    rng: np.random.Generator,
+    has_table: bool,
+) -> dict[str, NDArray[Any]]:
+    """Further next states of all transitions: rows of the table, or observations."""
+    last = np.cumsum(lengths + 1) - 1
+    before = np.delete(np.arange(len(states)), last)
+    found = draw(world, states[before], policy, rng)
+    if not has_table:
+        return {"next_observations": np.stack([world.observe(part) for part in found], axis=1)}
+    if draw is not _every_action:
+        found = [states[before + 1], *found]
+    return {"next_ids": np.stack(found, axis=1).astype(np.int32)}
 
 
 def _whole_number(name: str, value: Any) -> int:

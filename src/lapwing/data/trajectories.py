@@ -27,7 +27,8 @@ MAX_KEYS = 64
 # One array each, or one per key where observations have several.
 KEYED = ("observations", "next_observations")
 REQUIRED = ("observations", "offsets", "terminated", "truncated")
-OPTIONAL = ("ids", "actions", "rewards", "next_observations")
+OF_TRANSITIONS = ("actions", "rewards", "next_observations", "next_ids")
+OPTIONAL = ("ids", *OF_TRANSITIONS)
 ARRAYS = REQUIRED + OPTIONAL
 ARRAY_FILES = (
     *(f"{name}.npy" for name in ARRAYS),
@@ -62,7 +63,10 @@ class Trajectories:
         actions: (transitions, ...) the action of each transition; see :meth:`transition_rows`.
         rewards: (transitions,) the reward of each transition.
         next_observations: (transitions, k, ...) k further next observations of each transition, drawn independently
-            from the same state and action, as a simulator that can be reset gives; by key where there are several.
+            from the same state by the same policy, as a simulator that can be reset gives; by key where there are
+            several.
+        next_ids: (transitions, k) rows of the table of k equally likely next states of each transition, from a
+            simulator that can be reset: what is counted at one step in place of the next state alone.
         metadata: where the data came from, as JSON types.
     """
 
@@ -75,6 +79,7 @@ class Trajectories:
     actions: NDArray[Any] | None = None
     rewards: NDArray[Any] | None = None
     next_observations: NDArray[Any] | None = None
+    next_ids: NDArray[np.int32] | None = None
 
     def __post_init__(self) -> None:
         """Refuse data that is empty, inconsistent or not finite."""
@@ -178,8 +183,7 @@ class Trajectories:
         inside = np.ones(len(positions), dtype=bool)
         inside[offsets[1:] - 1] = False
         steps = self.transition_rows(positions[inside])
-        names = ("actions", "rewards", "next_observations")
-        of_steps = {name: _rows_of(getattr(self, name), steps) for name in names}
+        of_steps = {name: _rows_of(getattr(self, name), steps) for name in OF_TRANSITIONS}
         return replace(
             self,
             observations=self.observations if self.has_table else _rows_of(self.observations, positions),
@@ -200,19 +204,21 @@ class Trajectories:
         Returns:
             New data, with the metadata of these; tabulated if both are.
         """
-        for name in ("actions", "rewards", "next_observations"):
+        for name in OF_TRANSITIONS:
             if (getattr(self, name) is None) != (getattr(other, name) is None):
                 raise DataError(f"one of the two data sets has {name} and the other has not")
         if self.keys != other.keys:
             raise DataError(f"the two data sets have different keys: {self.keys} and {other.keys}")
-        if self.has_table and other.has_table and not self.keys:
-            observations, ids = _joined_tables(self, other)
-        else:
-            observations, ids = _joined(_in_time(self), _in_time(other)), None
         offsets = np.concatenate([self.offsets, other.offsets[1:] + self.num_states])
-        names = ("terminated", "truncated", "actions", "rewards", "next_observations")
+        names = ("terminated", "truncated", *OF_TRANSITIONS)
         joined = {name: _joined(getattr(self, name), getattr(other, name)) for name in names}
-        return replace(self, observations=observations, offsets=offsets, ids=ids, **joined)
+        if self.ids is not None and other.ids is not None and not self.keys:
+            table, numbers = _joined_tables(self, other)
+            rows = [(self.ids, other.ids), (self.next_ids, other.next_ids)]
+            ids, next_ids = (None if a is None else np.concatenate([numbers[0][a], numbers[1][b]]) for a, b in rows)
+            return replace(self, observations=table, offsets=offsets, **{**joined, "ids": ids, "next_ids": next_ids})
+        observations = _joined(_in_time(self), _in_time(other))
+        return replace(self, observations=observations, offsets=offsets, **{**joined, "ids": None, "next_ids": None})
 
     def rows(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """(n,) the row of ``observations`` for each of (n,) state positions.
@@ -307,9 +313,23 @@ class Trajectories:
         ids, size = self._required_ids("counting"), len(self.observations)
         total = csr_array((size, size), dtype=np.float64)
         for positions in self.pair_positions(lag):
-            start, end = ids[positions], ids[positions + lag]
-            total = total + coo_array((np.ones(len(start)), (start, end)), shape=(size, size)).tocsr()
+            ends = self.next_rows(positions) if lag == 1 else ids[positions + lag][:, None]
+            starts, shares = np.repeat(ids[positions], ends.shape[1]), np.full(ends.size, 1.0 / ends.shape[1])
+            total = total + coo_array((shares, (starts, ends.ravel())), shape=(size, size)).tocsr()
         return total
+
+    def next_rows(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows of ``observations`` of the equally likely next states of states: one each, or those of ``next_ids``.
+
+        Args:
+            positions: (n,) positions of states that are not the last of their episode.
+
+        Returns:
+            (n, k) row numbers.
+        """
+        if self.next_ids is None:
+            return self.rows(positions + 1)[:, None]
+        return np.asarray(self.next_ids[self.transition_rows(positions)], dtype=np.int64)
 
     def visits(self) -> NDArray[np.int64]:
         """(table,) how often each observation of the table was seen."""
@@ -395,7 +415,7 @@ class Trajectories:
         else:
             kind = f"{len(self.observations):,} distinct" if self.has_table else "not tabulated"
             what = f"observations {self.observation_shape} {self.observations.dtype}, {kind}"
-        also = [name for name in ("actions", "rewards", "next_observations") if getattr(self, name) is not None]
+        also = [name for name in OF_TRANSITIONS if getattr(self, name) is not None]
         size = f"{self.num_transitions:,} transitions in {self.num_episodes:,} episodes"
         return f"Trajectories({', '.join([size, what, *also])})"
 
@@ -554,6 +574,14 @@ def _check_transitions(data: Trajectories) -> None:
         if not 1 <= part.ndim <= most_axes or len(part) != count or part.dtype.kind not in "biuf":
             raise DataError(f"{name} must be numbers, one per transition ({count}), got {part.dtype} {part.shape}")
         check_finite(part, what=name[:-1])
+    if data.next_ids is not None:
+        part = data.next_ids
+        if data.ids is None:
+            raise DataError("next_ids are rows of a table of observations, and these have none")
+        if part.ndim != 2 or part.shape[0] != count or part.shape[1] < 1 or part.dtype.kind not in "iu":
+            raise DataError(f"next_ids must be whole numbers of shape ({count}, k), got {part.dtype} {part.shape}")
+        if part.min() < 0 or part.max() >= len(data.observations):
+            raise DataError(f"next_ids must be rows of the table, 0 to {len(data.observations) - 1}")
     if data.next_observations is None:
         return
     further = _by_key(data.next_observations)
@@ -633,14 +661,14 @@ def _joined(first: Any, second: Any) -> Any:
     return np.concatenate([first, second])
 
 
-def _joined_tables(first: Trajectories, second: Trajectories) -> tuple[NDArray[Any], NDArray[np.int32]]:
-    """One table of the observations of both, and the row of each state in it."""
-    assert first.ids is not None
-    assert second.ids is not None
+def _joined_tables(
+    first: Trajectories, second: Trajectories
+) -> tuple[NDArray[Any], tuple[NDArray[np.int32], NDArray[np.int32]]]:
+    """One table of the observations of both, and the row in it of each row of either."""
     if np.array_equal(first.observations, second.observations):
-        return first.observations, np.concatenate([first.ids, second.ids])
-    both = _joined(first.observations, second.observations)
+        same = np.arange(len(first.observations), dtype=np.int32)
+        return first.observations, (same, same)
     table = ObservationTable()
-    numbers = table.lookup(both)
+    numbers = table.lookup(_joined(first.observations, second.observations))
     split = len(first.observations)
-    return table.array(), np.concatenate([numbers[:split][first.ids], numbers[split:][second.ids]])
+    return table.array(), (numbers[:split], numbers[split:])

@@ -82,16 +82,27 @@ def _part_squares(
     # The last state of an episode stands for no step; it is paired with itself and left out.
     inside = ~np.isin(positions, ends[np.searchsorted(ends, cuts[0]) : np.searchsorted(ends, cuts[-1])])
     before = values_at(data.rows(positions)) * inside[:, None]
-    after = values_at(data.rows(np.where(inside, positions + 1, positions))) * inside[:, None]
-    change = after - before
+    # Several next states of a transition are averaged, as counting does.
+    following = data.next_rows(positions[inside]).T
+    all_after = [_placed(values_at(rows), inside) for rows in following]
     squares = np.empty((len(eigenvalues), len(eigenvalues)))
     # One i at a time: all pairs of fifty components would take gigabytes.
     for i, eigenvalue in enumerate(eigenvalues):
-        energies = 0.5 * change[:, [i]] * change
-        products = 0.5 * (before[:, [i]] * before + after[:, [i]] * after)
-        terms = np.add.reduceat(energies - eigenvalue * products, cuts[:-1] - cuts[0], axis=0)
-        squares[i] = (terms**2).sum(axis=0)
+        terms = np.zeros((len(cuts) - 1, len(eigenvalues)))
+        for after in all_after:
+            change = after - before
+            energies = 0.5 * change[:, [i]] * change
+            products = 0.5 * (before[:, [i]] * before + after[:, [i]] * after)
+            terms += np.add.reduceat(energies - eigenvalue * products, cuts[:-1] - cuts[0], axis=0)
+        squares[i] = ((terms / len(all_after)) ** 2).sum(axis=0)
     return squares, int(inside.sum())
+
+
+def _placed(values: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Values at the rows that are inside, 0 at the others."""
+    found = np.zeros((len(inside), values.shape[1]))
+    found[inside] = values
+    return found
 
 
 def _inverse_square_gaps(eigenvalues: NDArray[np.float64], tolerance: float) -> NDArray[np.float64]:

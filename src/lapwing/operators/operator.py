@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, diags_array, eye_array, issparse, sparray, spmatrix
+from scipy.sparse import coo_array, csr_array, diags_array, eye_array, issparse, sparray, spmatrix
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
@@ -16,6 +16,9 @@ from lapwing.environments import Discretisation, World
 from lapwing.errors import ArgumentError, DataError, LapwingError
 
 MAX_DENSE_STATES = 6000
+
+KNOWN_ROWS = "known_rows"
+"""In the metadata of an operator from data whose rows are known rather than counted."""
 
 _LOST_IN_ROUNDING = (
     "some states are visited so rarely that their stationary weight is lost in rounding; "
@@ -147,6 +150,9 @@ def operator_from_trajectories(data: Trajectories) -> Operator:
     """The tabular (counting) estimate: transitions counted both ways, over the states that were visited.
 
     With counts N the symmetrised flow is (N + N^T)/2; its row sums are rho, so P is reversible and keeps constants.
+    Where every visit of a state lists the same next states (``collect(all_actions=True)`` in a world whose actions are
+    deterministic), rows of P are known rather than counted, and rho is what P keeps: what is left of the data's noise
+    are states that were never visited.
 
     Args:
         data: experience whose observations repeat.
@@ -166,6 +172,9 @@ def operator_and_rows(data: Trajectories) -> tuple[Operator, NDArray[np.int64]]:
     Returns:
         The operator over the k states that have a transition, and (k,) rows of the table.
     """
+    known = _known_rows(data)
+    if known is not None:
+        return known
     counts = data.counts()
     flow = csr_array((counts + counts.T) / 2.0)
     degree = np.asarray(flow.sum(axis=1)).ravel()
@@ -175,6 +184,34 @@ def operator_and_rows(data: Trajectories) -> tuple[Operator, NDArray[np.int64]]:
     metadata = {**data.metadata, "transitions": data.num_transitions, "episodes": data.num_episodes}
     observations = np.asarray(data.observations[seen])
     return Operator(matrix, degree[seen] / degree.sum(), observations, exact=False, metadata=metadata), seen
+
+
+def _known_rows(data: Trajectories) -> tuple[Operator, NDArray[np.int64]] | None:
+    """The operator of states whose next states are the same at every visit; None where they are not, or not enough."""
+    if data.next_ids is None or data.next_ids.shape[1] < 2:
+        return None
+    ids = np.asarray(data.ids)
+    positions = np.concatenate(list(data.pair_positions(1)))
+    starts, following = ids[positions], np.asarray(data.next_ids)
+    seen, first = np.unique(starts, return_index=True)
+    number = np.full(len(data.observations), -1)
+    number[seen] = np.arange(len(seen))
+    if not np.array_equal(following, following[first][number[starts]]):
+        return None
+    ends = number[following[first]]
+    rows = np.repeat(np.arange(len(seen)), ends.shape[1])[ends.ravel() >= 0]
+    counts = coo_array((np.ones(len(rows)), (rows, ends.ravel()[ends.ravel() >= 0])), shape=(len(seen),) * 2).tocsr()
+    sums = np.asarray(counts.sum(axis=1)).ravel()
+    if not sums.min() > 0:
+        return None
+    matrix = csr_array(diags_array(1.0 / sums) @ counts)
+    try:
+        rho = stationary_distribution(matrix)
+    except DataError:
+        # States that lead nowhere else, or parts that do not meet: counts have a distribution all the same.
+        return None
+    metadata = {**data.metadata, "transitions": data.num_transitions, "episodes": data.num_episodes, KNOWN_ROWS: True}
+    return Operator(matrix, rho, np.asarray(data.observations[seen]), exact=False, metadata=metadata), seen
 
 
 def laplacian(operator: Operator, definition: Definition) -> NDArray[np.float64]:

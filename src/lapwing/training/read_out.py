@@ -24,7 +24,7 @@ from lapwing.encoders.networks import RotatedEncoder
 from lapwing.operators.clusters import DATA_TOLERANCE, LEARNED_TOLERANCE, column_signs
 from lapwing.operators.lagged import Reading, ValuesAt, consistent_reading, lag_pair, lagged_sums, read_eigenvalues
 from lapwing.operators.lags import LagDistribution
-from lapwing.operators.operator import Operator
+from lapwing.operators.operator import KNOWN_ROWS, Operator
 from lapwing.operators.ritz import ritz_from_forms
 from lapwing.representation import LaplacianRepresentation
 from lapwing.training.fitting import Targets
@@ -205,6 +205,8 @@ class ReadOut:
                 errors = bootstrap_errors(solved_at, estimate.mu, task.data, metadata["seed"])[:dim]
             own = estimate.mu if targets is None else np.append(1.0, targets.mu)
             noise = sampling_angles(solved_at, 1.0 - own, task.data, self.tolerance)[:dim]
+            if task.operator is not None and task.operator.metadata.get(KNOWN_ROWS):
+                errors, noise = np.zeros(dim), np.zeros(dim)
             if self.estimator.walks is not None and targets is None:
                 unseen = unresolved_angles(estimate, self.estimator.walks, self.tolerance)[:dim]
                 health["unseen"] = np.fmin(unseen, 1.0).tolist()
