@@ -12,10 +12,20 @@ import lapwing as lw
 from lapwing.data.trajectories import Trajectories
 from lapwing.diagnostics.certificate import ritz_angles
 from lapwing.diagnostics.problems import ProblemError
+from lapwing.operators.lagged import Reading, lagged_moments
 from lapwing.operators.lags import geometric_lags
 from lapwing.operators.operator import Operator
+from lapwing.operators.ritz import rayleigh_ritz
 from lapwing.training.moments import Moments, TableMoments
-from lapwing.training.read_out import bootstrap_errors, merge_inseparable, spectral_estimate, with_canonical_signs
+from lapwing.training.read_out import (
+    SpectralEstimate,
+    bootstrap_errors,
+    disagree,
+    lag_rotated,
+    merge_inseparable,
+    spectral_estimate,
+    with_canonical_signs,
+)
 
 LAGS = geometric_lags([0.9, 0.99])
 Array = NDArray[np.float64]
@@ -228,3 +238,32 @@ def test_error_bars_do_not_see_steps_between_episodes() -> None:
     data = Trajectories(np.eye(2, dtype=np.float32), offsets, ~flags, flags, ids)
     bars = bootstrap_errors(lambda rows: np.eye(2)[rows, :1], np.array([0.5]), data, 0)
     assert bars[0] == 0.0
+
+
+def test_noise_that_is_new_at_every_step_does_not_turn_components_rotated_at_two_lags() -> None:
+    data, truth = lw.collect("Box-1", 60_000, seed=0), lw.solve("Box-1", dim=5)
+    rng = np.random.default_rng(0)
+    clean = truth.transform(data.observations)
+    noisy = clean + rng.standard_normal(clean.shape) * np.array([0.0, 0.6, 0.1, 0.6, 0.1])
+    mixing = np.eye(5)
+    mixing[1:, 1:] = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    values = noisy @ mixing + np.array([0.0, 0.3, 0.0, 0.0, 0.0])
+    one_step = rayleigh_ritz(values, data).rotation
+    start = SpectralEstimate(np.eye(5), np.ones(5), np.zeros(5), np.zeros(5), np.zeros(5), 0.0)
+    turned = lag_rotated(start, lagged_moments(lambda rows: values[rows], data, (1, 2)))
+
+    def cosines(found: np.ndarray) -> np.ndarray:
+        return np.abs((found * clean).sum(axis=0)) / np.linalg.norm(found, axis=0) / np.linalg.norm(clean, axis=0)
+
+    free_of_noise = (clean @ mixing + np.array([0.0, 0.3, 0.0, 0.0, 0.0])) @ turned.matrix
+    assert cosines(free_of_noise)[1:].min() > 0.97
+    assert cosines(values @ one_step).min() < 0.7
+    np.testing.assert_allclose((values @ turned.matrix).mean(axis=0)[1:], 0.0, atol=1e-2)
+    np.testing.assert_allclose(((values @ turned.matrix) ** 2).mean(axis=0), 1.0, rtol=2e-2)
+
+
+def test_readings_disagree_beyond_their_errors() -> None:
+    one = Reading(np.array([1.0, 0.9, 0.8]), np.array([0.0, 0.01, 0.01]))
+    other = Reading(np.array([1.0, 0.9, 0.75]), np.array([0.0, 0.01, 0.01]))
+    assert disagree(one, other, 3)
+    assert not disagree(one, other, 2)

@@ -22,7 +22,16 @@ from lapwing.diagnostics.problems import (
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.encoders.networks import RotatedEncoder
 from lapwing.operators.clusters import DATA_TOLERANCE, LEARNED_TOLERANCE, column_signs
-from lapwing.operators.lagged import Reading, ValuesAt, consistent_reading, lag_pair, lagged_sums, read_eigenvalues
+from lapwing.operators.lagged import (
+    LaggedMoments,
+    LaggedSums,
+    Reading,
+    ValuesAt,
+    consistent_reading,
+    lag_pair,
+    lagged_sums,
+    read_eigenvalues,
+)
 from lapwing.operators.lags import LagDistribution
 from lapwing.operators.operator import KNOWN_ROWS, Operator
 from lapwing.operators.ritz import ritz_from_forms
@@ -41,6 +50,8 @@ QUICK_ROWS = 1 << 15
 HELD_NUMBERS = 1 << 27
 
 JACKKNIFE_BLOCKS = 40
+# Standard errors beyond which two readings of an eigenvalue are not the same.
+APART = 3.0
 RESAMPLES = 200
 BOOTSTRAP_TRANSITIONS = 1 << 20
 BOOTSTRAP_CHUNK = (1 << 15) - 1
@@ -196,13 +207,22 @@ class ReadOut:
             health["transitions"] = task.data.num_transitions
             values_at = _values_at(encode, estimate.matrix, task.data)
             solved_at = values_at if targets is None else self._solved_at(targets)
-            reading = self._reading(values_at, None if targets is None else solved_at)
+            lagged = self._lagged_sums(values_at)
+            reading = None
+            if lagged is not None:
+                readings = self._readings(*lagged, None if targets is None else solved_at)
+                if targets is not None and disagree(readings[0], readings[1], dim):
+                    # Noise in the observations changes what single steps say of each component, and so their order.
+                    estimate = with_canonical_signs(lag_rotated(estimate, lagged[0].moments()), sample)
+                reading = consistent_reading(readings)
             if reading is not None and np.isfinite(reading.mu[:dim]).all():
                 # What is lost in noise lies beyond the last that is not.
-                mu = np.minimum.accumulate(np.where(np.isfinite(reading.mu), reading.mu, estimate.mu))
-                estimate, errors = estimate._replace(mu=mu), reading.errors[:dim]
+                mu = np.minimum.accumulate(np.where(np.isfinite(reading.mu), reading.mu, -np.inf))[: len(estimate.mu)]
+                estimate, errors = estimate._replace(mu=np.maximum(mu, -1.0)), reading.errors[:dim]
             else:
                 errors = bootstrap_errors(solved_at, estimate.mu, task.data, metadata["seed"])[:dim]
+            if targets is not None:
+                estimate = estimate._replace(operator_values=self.estimator.lags.eigenvalues(1.0 - estimate.mu))
             own = estimate.mu if targets is None else np.append(1.0, targets.mu)
             noise = sampling_angles(solved_at, 1.0 - own, task.data, self.tolerance)[:dim]
             if task.operator is not None and task.operator.metadata.get(KNOWN_ROWS):
@@ -299,8 +319,8 @@ class ReadOut:
         numbers = self._lookup(table).numbers_of(np.asarray(self.task.data.observations))
         return lambda rows: np.where(numbers[rows, None] >= 0, table[numbers[rows]], 0.0)
 
-    def _reading(self, values_at: ValuesAt, solved_at: ValuesAt | None) -> Reading | None:
-        """Eigenvalues over all the data, where nothing repeats and steps reverse: at one step, and at pairs of lags."""
+    def _lagged_sums(self, values_at: ValuesAt) -> tuple[LaggedSums, list[int]] | None:
+        """Sums at lags 1, 2, 4, ... over all the data, where nothing repeats and steps reverse; None elsewhere."""
         task, config = self.task, self.task.config
         if task.directedness is None or not config.lagged_eigenvalues or config.refine != "ritz":
             return None
@@ -309,14 +329,18 @@ class ReadOut:
         if not longest or task.directedness.is_directed:
             return None
         lags = [1 << power for power in range(longest.bit_length() + 1)]
-        sums = lagged_sums(values_at, task.data, lags, JACKKNIFE_BLOCKS)
-        pairs = [(number, number + 1) for number in range(len(lags) - 1)]
+        return lagged_sums(values_at, task.data, lags, JACKKNIFE_BLOCKS), lags
+
+    def _readings(self, sums: LaggedSums, lags: list[int], solved_at: ValuesAt | None) -> list[Reading]:
+        """Eigenvalues at one step from what was solved, where something was, and from components at pairs of lags."""
+        assert isinstance(self.task.data, Trajectories)
         constant = bool(self._constant)
+        pairs = [(number, number + 1) for number in range(len(lags) - 1)]
         readings = [read_eigenvalues(sums.only(pair), (lags[pair[0]], lags[pair[1]]), constant) for pair in pairs]
         if solved_at is not None:
-            one_step = lagged_sums(solved_at, task.data, (1,), JACKKNIFE_BLOCKS)
+            one_step = lagged_sums(solved_at, self.task.data, (1,), JACKKNIFE_BLOCKS)
             readings.insert(0, read_eigenvalues(one_step, (0, 1), constant))
-        return consistent_reading(readings)
+        return readings
 
     def _operator_values(self, estimate: SpectralEstimate, dim: int) -> NDArray[np.float64]:
         """Those of the components, and the next one or, where that is not known, the largest that it may be."""
@@ -417,6 +441,49 @@ def fitted_matrix(
     wanted_norms = np.sqrt(np.maximum(weights @ wanted**2, 1e-300))
     cosines = np.einsum("ij,ij->j", matrix, cross) / (norms * wanted_norms)
     return matrix / norms, np.sqrt(np.clip(1.0 - cosines**2, 0.0, 1.0))
+
+
+def disagree(first: Reading, second: Reading, dim: int) -> bool:
+    """Whether two readings of the first eigenvalues differ by more than noise.
+
+    Args:
+        first: one.
+        second: another, of the same components.
+        dim: how many to compare.
+
+    Returns:
+        True if any two are more than :data:`APART` standard errors apart.
+    """
+    distances = np.abs(first.mu - second.mu)[:dim]
+    return bool((distances > APART * np.hypot(first.errors, second.errors)[:dim]).any())
+
+
+def lag_rotated(estimate: SpectralEstimate, moments: LaggedMoments) -> SpectralEstimate:
+    """Components rotated by ``C(2) v = w C(1) v``, which noise that is new at every step does not enter.
+
+    Args:
+        estimate: components of which the first is constant.
+        moments: of theirs, at the lags 1 and 2 first of all.
+
+    Returns:
+        The estimate with another matrix, of the components that are not lost in noise first.
+    """
+    centred = moments.without_constant()
+    found = ritz_from_forms(centred.products[0], centred.products[1], cut=1e-3)
+    kept = found.rotation / np.sqrt(np.diag(found.rotation.T @ centred.grams[0] @ found.rotation))
+    means = ((moments.products[0] + moments.products[0].T) / 2.0)[0, 1:]
+    turned = estimate.matrix[:, 1:] @ kept
+    turned[0] -= (means @ kept) * estimate.matrix[0, 0]
+    count = kept.shape[1]
+    shares = kept**2 / (kept**2).sum(axis=0)
+    angles = np.append(estimate.angles[0], np.sqrt(estimate.angles[1:] ** 2 @ shares))
+    return estimate._replace(
+        matrix=np.column_stack([estimate.matrix[:, 0], turned]),
+        mu=estimate.mu[: 1 + count],
+        operator_values=estimate.operator_values[: 1 + count],
+        residuals=estimate.residuals[: 1 + count],
+        angles=angles,
+    )
 
 
 def _with_constant(values: NDArray[Any]) -> NDArray[np.float64]:
