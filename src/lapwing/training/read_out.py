@@ -206,27 +206,9 @@ class ReadOut:
         if isinstance(task.data, Trajectories):
             health["transitions"] = task.data.num_transitions
             values_at = _values_at(encode, estimate.matrix, task.data)
-            solved_at = values_at if targets is None else self._solved_at(targets)
-            lagged = self._lagged_sums(values_at)
-            reading = None
-            if lagged is not None:
-                readings = self._readings(*lagged, None if targets is None else solved_at)
-                if targets is not None and disagree(readings[0], readings[1], dim):
-                    # Noise in the observations changes what single steps say of each component, and so their order.
-                    estimate = with_canonical_signs(lag_rotated(estimate, lagged[0].moments()), sample)
-                reading = consistent_reading(readings)
-            if reading is not None and np.isfinite(reading.mu[:dim]).all():
-                # What is lost in noise lies beyond the last that is not.
-                mu = np.minimum.accumulate(np.where(np.isfinite(reading.mu), reading.mu, -np.inf))[: len(estimate.mu)]
-                estimate, errors = estimate._replace(mu=np.maximum(mu, -1.0)), reading.errors[:dim]
-            else:
-                errors = bootstrap_errors(solved_at, estimate.mu, task.data, metadata["seed"])[:dim]
-            if targets is not None:
-                estimate = estimate._replace(operator_values=self.estimator.lags.eigenvalues(1.0 - estimate.mu))
-            own = estimate.mu if targets is None else np.append(1.0, targets.mu)
-            noise = sampling_angles(solved_at, 1.0 - own, task.data, self.tolerance)[:dim]
-            if task.operator is not None and task.operator.metadata.get(KNOWN_ROWS):
-                errors, noise = np.zeros(dim), np.zeros(dim)
+            estimate, errors = self._read_eigenvalues(values_at, estimate, targets, sample, metadata["seed"])
+            dim = min(len(estimate.mu), config.dim)
+            errors, noise = errors[:dim], self._noise(values_at, estimate, targets)[:dim]
             if self.estimator.walks is not None and targets is None:
                 unseen = unresolved_angles(estimate, self.estimator.walks, self.tolerance)[:dim]
                 health["unseen"] = np.fmin(unseen, 1.0).tolist()
@@ -318,6 +300,47 @@ class ReadOut:
         table = _with_constant(targets.tables[0])
         numbers = self._lookup(table).numbers_of(np.asarray(self.task.data.observations))
         return lambda rows: np.where(numbers[rows, None] >= 0, table[numbers[rows]], 0.0)
+
+    def _read_eigenvalues(
+        self,
+        values_at: ValuesAt,
+        estimate: SpectralEstimate,
+        targets: Targets | None,
+        sample: NDArray[np.float64],
+        seed: int,
+    ) -> tuple[SpectralEstimate, NDArray[np.float64]]:
+        """The estimate with eigenvalues from all the data, where that is better, and their standard errors."""
+        data, operator = self.task.data, self.task.operator
+        assert isinstance(data, Trajectories)
+        solved_at = values_at if targets is None else self._solved_at(targets)
+        lagged = self._lagged_sums(values_at)
+        if lagged is not None:
+            readings = self._readings(*lagged, None if targets is None else solved_at)
+            if targets is not None and disagree(readings[0], readings[1], self.task.config.dim):
+                # Noise in the observations changes what single steps say of each component, and so their order.
+                estimate = with_canonical_signs(lag_rotated(estimate, lagged[0].moments()), sample)
+            reading = consistent_reading(readings)
+            count = min(len(estimate.mu), self.task.config.dim)
+            if np.isfinite(reading.mu[:count]).all():
+                # What is lost in noise lies beyond the last that is not.
+                mu = np.minimum.accumulate(np.where(np.isfinite(reading.mu), reading.mu, -1.0))[: len(estimate.mu)]
+                values = estimate.operator_values
+                values = values if targets is None else self.estimator.lags.eigenvalues(1.0 - mu)
+                return estimate._replace(mu=mu, operator_values=values), reading.errors
+        if operator is not None and operator.metadata.get(KNOWN_ROWS):
+            return estimate, np.zeros(len(estimate.mu))
+        return estimate, bootstrap_errors(solved_at, estimate.mu, data, seed)
+
+    def _noise(self, values_at: ValuesAt, estimate: SpectralEstimate, targets: Targets | None) -> NDArray[np.float64]:
+        """Sines by which noise in the data turns components: of what was solved, where something was."""
+        data, operator = self.task.data, self.task.operator
+        assert isinstance(data, Trajectories)
+        if operator is not None and operator.metadata.get(KNOWN_ROWS):
+            return np.zeros(len(estimate.mu))
+        if targets is None:
+            return sampling_angles(values_at, 1.0 - estimate.mu, data, self.tolerance)
+        # The network's own roughness would count as noise.
+        return sampling_angles(self._solved_at(targets), 1.0 - np.append(1.0, targets.mu), data, self.tolerance)
 
     def _lagged_sums(self, values_at: ValuesAt) -> tuple[LaggedSums, list[int]] | None:
         """Sums at lags 1, 2, 4, ... over all the data, where nothing repeats and steps reverse; None elsewhere."""
