@@ -1,6 +1,6 @@
 """Learning where observations never repeat, or too many do for exact batches, beside what a user would do by hand.
 
-    pip install '.[benchmark]'
+    pip install deeptime==0.4.5 kooplearn==2.0.3
     python benchmarks/beyond_the_table.py --worlds UMaze LargeMaze --seeds 0 1 2 --out results.jsonl
     python benchmarks/beyond_the_table.py --table results.jsonl
 
