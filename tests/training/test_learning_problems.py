@@ -283,8 +283,10 @@ def test_directed_dynamics_learned_with_long_lags_are_named(discounts: tuple[flo
 
 
 def test_directed_dynamics_are_right_whatever_the_lags_once_refitted() -> None:
-    data, truth = lw.collect("NoisyRotation", 20_000, seed=0), lw.solve("NoisyRotation", dim=3)
-    model = lw.learn(data, 3, hidden=(32, 32), steps=300, oversampling=2)
+    data, truth = lw.collect("NoisyRotation", 100_000, seed=0), lw.solve("NoisyRotation", dim=3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = lw.learn(data, 3, hidden=(32, 32), steps=300, oversampling=2)
     assert "directed dynamics" not in [problem.name for problem in model.problems()]
     np.testing.assert_allclose(model.eigenvalues[1:], truth.eigenvalues[1:3], rtol=0.05)
     assert lw.score(model, truth).cosine > 0.99
