@@ -92,6 +92,8 @@ class LearnCommand:
     """Sizes of the hidden layers of the network."""
     learning_rate: Annotated[float | None, option("R", "the preset's")] = None
     """Of Adam, at the start."""
+    refit: Annotated[int | None, option("N", "the preset's")] = None
+    """Rounds in which the network is fitted to what was solved, where exact batches are not possible; 0 for none."""
     refine: Annotated[str | None, option("{ritz,none}", "the preset's")] = None
     """Rotate inside the learned span at the end, or not."""
     log_every: Annotated[int | None, option("N", "the preset's")] = None
