@@ -434,7 +434,10 @@ def _not_converged(certificate: Certificate, metadata: dict[str, Any]) -> Proble
         return Problem(NOT_CONVERGED, flagged, message, "collect longer episodes")
     if not certificate.orthonormality_error <= LARGEST_GRAM_ERROR:
         message = f"components are not orthonormal (off by {certificate.orthonormality_error:.2g})"
-        return Problem(NOT_CONVERGED, flagged, message, f"{advice}, or refine the span (refine='ritz')")
+        config = metadata.get("config")
+        refined = isinstance(config, dict) and config.get("refine") == "ritz"
+        also = "" if refined else ", or refine the span (refine='ritz')"
+        return Problem(NOT_CONVERGED, flagged, message, advice + also)
     worst = max(angles)
     size = f"by a sine of up to {worst:.2g}" if worst < 1 else "by anything"
     message = (

@@ -93,8 +93,8 @@ class FitSource(eqx.Module):
 
     Attributes:
         observations: (n, ...) the table of distinct observations, or one row per state.
-        labels: (partitions, n) and
-        tables: (partitions, cells, d), as in :class:`Targets`.
+        labels: (partitions, n) the cell of each row.
+        tables: (partitions, cells, d) what each cell adds to the targets of its rows.
         rows: (draws,) rows of the observations as often as they are visited; None where every row is one visit.
         batch_size: states per step.
     """
@@ -186,7 +186,8 @@ def table_draws(weights: NDArray[np.float64]) -> NDArray[np.int32]:
     Returns:
         (draws,) row numbers.
     """
-    middles = (np.arange(max(TABLE_DRAWS, 4 * len(weights))) + 0.5) / max(TABLE_DRAWS, 4 * len(weights))
+    count = max(TABLE_DRAWS, 4 * len(weights))
+    middles = (np.arange(count) + 0.5) / count
     found: NDArray[np.int32] = np.searchsorted(np.cumsum(weights) / np.sum(weights), middles).astype(np.int32)
     return np.minimum(found, len(weights) - 1)
 
