@@ -3,8 +3,9 @@
     python benchmarks/few_data.py --layouts DIR --worlds GridRoom-64 GridRoom-32 GridMaze-26 --transitions 200000 1000000
 
 For each world and size, over seeds: the cosine of counting; the default preset minus counting and ``all_actions=True``
-(solved) minus counting, each with the 95 % interval of its mean (Student's t); and, to see what limits counting, counts
-whose next states are averaged over all actions while visits stay those of the data.
+(solved) minus counting, each with the 95 % interval of its mean (Student's t); to see what limits counting, counts
+whose next states are averaged over all actions while visits stay those of the data; and the default preset with
+``rho="uniform"``, which takes the noise of visits away and leaves that of steps.
 """
 
 import argparse
@@ -45,13 +46,13 @@ def main() -> None:
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     print(
-        "| world | transitions | counting | default - counting | all actions - counting | steps known, visits counted - counting |"
+        "| world | transitions | counting | default - counting | all actions - counting | steps known, visits counted - counting | rho known - counting |"
     )
-    print("|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|")
     for world in given.worlds:
         truth = lw.solve(world, dim=11, layouts=given.layouts)
         for transitions in given.transitions:
-            counted, learned, known, half_known = [], [], [], []
+            counted, learned, known, half_known, balanced = [], [], [], [], []
             for seed in given.seeds:
                 data = lw.collect(world, transitions, seed=seed, layouts=given.layouts)
                 every = lw.collect(world, transitions, seed=seed, layouts=given.layouts, all_actions=True)
@@ -59,7 +60,9 @@ def main() -> None:
                 learned.append(lw.score(lw.learn(data, 11, seed=seed), truth).cosine - counted[-1])
                 known.append(lw.score(lw.solve(every, 11), truth).cosine - counted[-1])
                 half_known.append(lw.score(lw.solve(known_steps_counted_visits(every), 11), truth).cosine - counted[-1])
-            columns = [interval(values) for values in (learned, known, half_known)]
+                uniform = lw.learn(data, 11, seed=seed, rho="uniform")
+                balanced.append(lw.score(uniform, truth).cosine - counted[-1])
+            columns = [interval(values) for values in (learned, known, half_known, balanced)]
             print(f"| {world} | {transitions:,} | {np.mean(counted):.5f} | {' | '.join(columns)} |", flush=True)
 
 

@@ -311,7 +311,6 @@ def test_every_observation_mode_gives_the_same_answer_at_its_own_observations(mo
         ("Box-2", {"slip": 0.1}),
         ("Box-2", {"observation": "pixels"}),
         ("Box-2", {"rho": "uniform"}),
-        ("data", {"rho": "uniform"}),
         ("data", {"observation": "xy"}),
         ("matrix", {"slip": 0.1}),
         ("matrix", {"policy": np.ones((2, 4)) / 4}),

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, issparse
 from lapwing.checks import as_whole, shown
 from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import Definition, as_definition, one_step
-from lapwing.diagnostics.noise import sampling_angles
+from lapwing.diagnostics.noise import sampling_angles, step_angles
 from lapwing.diagnostics.problems import ProblemError, above_the_rank, one_state
 from lapwing.encoders.cosine import CircleEncoder, CosineEncoder
 from lapwing.encoders.interpolated import InterpolatedEncoder
@@ -58,7 +58,9 @@ def operator(
         observation: ``xy``, ``one_hot`` or ``pixels`` for grids.
         slip: probability that a random move replaces the chosen one, for grids.
         policy: (states, 4) probabilities of the moves, for grids.
-        rho: weights of the inner product: None (stationary), ``"uniform"`` (the paper's), or one weight per state.
+        rho: weights of the inner product: None (stationary; for experience, as visited), ``"uniform"`` (the paper's),
+            or one weight per state. For experience of reversible dynamics whose stationary distribution is known;
+            see :func:`lapwing.operators.operator_from_trajectories`.
         layouts: folder of layout files.
 
     Returns:
@@ -68,9 +70,12 @@ def operator(
         >>> operator("GridMaze-7").num_states
         11
     """
-    if isinstance(source, (Operator, Trajectories)):
+    if isinstance(source, Trajectories):
+        _refuse_options(source, observation=observation, slip=slip, policy=policy)
+        return operator_from_trajectories(source, rho)
+    if isinstance(source, Operator):
         _refuse_options(source, observation=observation, slip=slip, policy=policy, rho=rho)
-        return source if isinstance(source, Operator) else operator_from_trajectories(source)
+        return source
     source = _with_world(source, layouts, observation=observation, slip=slip, policy=policy)
     if isinstance(source, World):
         return operator_from_world(source, rho)
@@ -146,7 +151,9 @@ def solve(
     if isinstance(source, Trajectories):
         numbers = LookupEncoder(built.observations, everything, built.rho).numbers_of(np.asarray(source.observations))
         noise = np.zeros(kept)
-        if not built.metadata.get(KNOWN_ROWS):
+        if built.visits is not None:
+            noise = step_angles(built, everything, pairs.values, DATA_TOLERANCE)[:kept]
+        elif not built.metadata.get(KNOWN_ROWS):
             noise = sampling_angles(lambda rows: everything[numbers[rows]], pairs.values, source, DATA_TOLERANCE)[:kept]
     values = everything[:, :kept]
     gram = values.T @ (values * built.rho[:, None])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.diagnostics.noise import sampling_angles
+from lapwing.diagnostics.noise import sampling_angles, step_variances
 
 
 def true_sines(world: str, steps: int, dim: int, seeds: range) -> tuple[np.ndarray, np.ndarray]:
@@ -73,3 +73,25 @@ def test_one_long_episode_is_as_noisy_as_it_is() -> None:
 def test_a_handful_of_steps_tells_nothing() -> None:
     data = lw.collect("GridMaze-7", 60, episode_length=60, seed=0)
     assert set(lw.solve(data, 3).certificate().data_angles) == {1.0}
+
+
+def test_a_known_rho_leaves_the_noise_of_steps_alone_and_predicts_it() -> None:
+    world, dim = "GridMaze-17", 5
+    truth = lw.solve(world, dim)
+    real, predicted, spread, bars, visited = [], [], [], [], []
+    for seed in range(12):
+        data = lw.collect(world, 50_000, seed=seed)
+        operator = lw.operator(data, rho="uniform")
+        model = lw.solve(data, dim, rho="uniform")
+        real.append(1.0 - lw.score(model, truth).cosines[1:] ** 2)
+        visited.append(1.0 - lw.score(lw.solve(data, dim), truth).cosines[1:] ** 2)
+        predicted.append(model.certificate().data_angles[1:])
+        spread.append(model.eigenvalues[1:dim])
+        bars.append(np.sqrt(np.diag(step_variances(operator, model.transform(operator.observations))))[1:])
+    real_sines = np.sqrt(np.mean(real, axis=0))
+    assert (np.sqrt(np.mean(visited, axis=0)) > 3.0 * real_sines).all()
+    assert (np.mean(predicted, axis=0) < 2.0 * real_sines).all()
+    assert (np.mean(predicted, axis=0) > 0.5 * real_sines).all()
+    ratio = np.mean(bars, axis=0) / np.std(spread, axis=0, ddof=1)
+    assert (ratio > 0.5).all()
+    assert (ratio < 2.0).all()

@@ -7,11 +7,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_array
 
+import lapwing as lw
 from closed_forms import birth_death, random_chain, ring, ring_mu, stationary_by_dense_eig
 from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import Definition, geometric, one_step, successor, truncated
 from lapwing.environments.registry import make_world
-from lapwing.errors import LapwingError
+from lapwing.errors import ArgumentError, DataError, LapwingError
 from lapwing.operators import operator as operators
 from lapwing.operators.operator import (
     Operator,
@@ -371,3 +372,41 @@ def test_index_pointers_that_shrink_and_coordinates_outside_are_refused() -> Non
     for matrix in (shrinking, outside):
         with pytest.raises(LapwingError, match="not a matrix of real numbers"):
             operator_from_matrix(matrix)
+
+
+def drifting_chain(states: int, up: float, down: float) -> np.ndarray:
+    matrix = np.diag(np.full(states - 1, up), 1) + np.diag(np.full(states - 1, down), -1)
+    return matrix + np.diag(1.0 - matrix.sum(axis=1))
+
+
+def test_a_known_rho_is_kept_and_leads_to_the_true_operator_from_any_starts() -> None:
+    # Episodes of two states from uniform starts: visits are not those of the stationary distribution.
+    states = 6
+    true = drifting_chain(states, 0.4, 0.2)
+    rho = 2.0 ** np.arange(states)
+    rng = np.random.default_rng(0)
+    starts = rng.integers(0, states, 400_000)
+    ends = (rng.random(len(starts))[:, None] > np.cumsum(true, axis=1)[starts]).sum(axis=1)
+    pairs = np.stack([starts, ends], axis=1).reshape(-1, 1)
+    data = lw.from_arrays(pairs.astype(np.int64), lengths=np.full(len(starts), 2))
+    order = np.asarray(data.observations).ravel().astype(int)
+    built = lw.operator(data, rho=rho[order])
+    np.testing.assert_allclose(built.rho @ built.matrix, built.rho, rtol=1e-12)
+    assert built.is_reversible()
+    np.testing.assert_allclose(built.matrix.toarray(), true[np.ix_(order, order)], atol=0.01)
+    as_visited = lw.operator(data).matrix.toarray()
+    assert np.abs(as_visited - true[np.ix_(order, order)]).max() > 0.05
+
+
+def test_a_known_rho_leaves_room_for_no_more_flow_than_it_has() -> None:
+    data = lw.from_arrays([[[0.0], [1.0]], [[1.0], [2.0]], [[2.0], [0.0]], [[0.0], [2.0]]])
+    built = lw.operator(data, rho="uniform")
+    np.testing.assert_allclose(built.matrix.sum(axis=1), 1.0)
+    assert built.matrix.toarray().min() >= 0.0
+    with pytest.raises(ArgumentError, match="rho must be"):
+        lw.operator(data, rho=[1.0, 2.0])
+
+
+def test_a_known_rho_needs_observations_that_repeat() -> None:
+    with pytest.raises(DataError, match="repeat"):
+        lw.operator(lw.collect("Box-2", 1_000, seed=0), rho="uniform")

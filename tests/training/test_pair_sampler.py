@@ -158,3 +158,25 @@ def test_the_table_is_encoded_once_where_that_is_less_work(maze: Trajectories) -
     lags = geometric_lags([0.9])
     found = [pair_sampler(data, lags, size).encode_table for data, size in ((maze, 4), (maze, 3), (ragged(), 11))]
     assert found == [True, False, True]
+
+
+def test_halves_of_the_pairs_serve_as_constraint_batches() -> None:
+    sampler = pair_sampler(ragged(), geometric_lags([0.9]), 7, separate=False)
+    draw = sampler.draw(jax.random.key(0))
+    assert draw.first is None
+    assert draw.second is None
+    encoded = []
+
+    def encode(rows: jax.Array) -> jax.Array:
+        encoded.append(len(rows))
+        return rows.astype(jnp.float32)
+
+    values = sampler.batch(draw).values(encode)
+    assert encoded == [14]
+    here, there = np.asarray(values.here), np.asarray(values.there)
+    np.testing.assert_array_equal(values.first, np.concatenate([here[:3], there[:3]]))
+    np.testing.assert_array_equal(values.second, np.concatenate([here[3:], there[3:]]))
+
+
+def test_a_single_pair_has_no_halves() -> None:
+    assert pair_sampler(ragged(), geometric_lags([0.9]), 1, separate=False).draw(jax.random.key(0)).first is not None

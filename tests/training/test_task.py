@@ -13,7 +13,7 @@ import pytest
 import lapwing as lw
 from lapwing.diagnostics.problems import ProblemError
 from lapwing.encoders import build_encoder, own_encoder
-from lapwing.errors import ArgumentError, UnknownNameError
+from lapwing.errors import ArgumentError, DataError, UnknownNameError
 from lapwing.objectives import allo
 from lapwing.training.config import make_config
 from lapwing.training.moments import TableMoments, WalkMoments
@@ -207,3 +207,21 @@ def test_one_seed_is_cut_out_of_many() -> None:
     tree = {"a": np.arange(6.0).reshape(3, 2)}
     assert one_seed(tree, 1, 3)["a"].tolist() == [2.0, 3.0]
     assert one_seed(tree, 0, 1) is tree
+
+
+def test_a_known_rho_is_learned_with_and_sharpens_the_error_bars() -> None:
+    data = lw.collect("GridMaze-9", 20_000, seed=0)
+    options: dict[str, Any] = {"dim": 4, "oversampling": 2, "steps": 400, "seed": 0}
+    visited, known = lw.learn(data, **options), lw.learn(data, rho="uniform", **options)
+    truth = lw.solve("GridMaze-9", 4)
+    assert known.certificate().expected_cosine > visited.certificate().expected_cosine
+    assert lw.score(known, truth).cosine > lw.score(visited, truth).cosine
+    assert (known.mu_errors[1:] < visited.mu_errors[1:]).all()
+    assert (np.abs(known.mu - truth.mu)[1:4] < 4.0 * known.mu_errors[1:4]).all()
+
+
+def test_a_known_rho_is_refused_where_it_means_nothing() -> None:
+    with pytest.raises(DataError, match="repeat"):
+        lw.learn(lw.collect("Box-2", 1_000, seed=0), 3, rho="uniform")
+    with pytest.raises(ArgumentError, match="its own weights"):
+        lw.learn(lw.operator("GridMaze-9"), 3, rho="uniform")

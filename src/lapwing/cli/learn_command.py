@@ -84,6 +84,8 @@ class LearnCommand:
     """exact, sampled (the paper's) or unbiased."""
     discounts: Annotated[tuple[float, ...] | None, option("G...", "the preset's")] = None
     """Discounts of the lags; several are mixed."""
+    rho: Annotated[Literal["visits", "uniform"] | None, option("{visits,uniform}", "the preset's")] = None
+    """Distribution of states: as counted, or uniform where the dynamics are known to keep that."""
     batch_size: Annotated[int | None, option("N", "1024")] = None
     """Pairs per step, where batches are sampled."""
     oversampling: Annotated[int | None, option("N", "the preset's")] = None

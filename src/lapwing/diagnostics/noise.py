@@ -4,9 +4,11 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from lapwing.data.trajectories import Trajectories
 from lapwing.operators.clusters import group_degenerate
+from lapwing.operators.operator import Operator
 
 NOISE_TRANSITIONS = 1 << 18
 CHUNK = 1 << 14
@@ -52,6 +54,52 @@ def sampling_angles(
     # The variance of a mean over all transitions, from those that were looked at.
     variances = squares * count / (count - 1.0) / (float(transitions) * data.num_transitions)
     return np.sqrt((variances * _inverse_square_gaps(eigenvalues, tolerance)).sum(axis=1))
+
+
+def step_variances(operator: Operator, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Variances of the one-step energies of components where rho is known, so that only counted steps are noisy.
+
+    The flow between a and b is ``(N_ab + N_ba) / (q_a + q_b)`` with ``q = visits / rho``. Given the visits, steps are
+    independent; to first order each adds its ``du_i du_j / (q_a + q_b)`` less the mean of that over the steps from a.
+
+    Args:
+        operator: with ``visits``, from ``operator_from_trajectories(data, rho=...)``.
+        values: (n, d) components at its states.
+
+    Returns:
+        (d, d) variances of ``<u_i, L u_j>``.
+    """
+    assert operator.visits is not None
+    steps = operator.matrix.tocoo()
+    here, there = steps.coords
+    apart = here != there
+    here, there, chances = here[apart], there[apart], steps.data[apart]
+    change = values[there] - values[here]
+    change /= np.sqrt((operator.visits / operator.rho)[here] + (operator.visits / operator.rho)[there])[:, None]
+    sums = csr_array((chances, here, np.arange(len(here) + 1)), shape=(len(here), operator.num_states)).T
+    found = np.empty((values.shape[1],) * 2)
+    for i in range(values.shape[1]):
+        terms = change[:, [i]] * change
+        found[i] = operator.visits @ (sums @ terms**2 - (sums @ terms) ** 2)
+    return np.maximum(found, 0.0)
+
+
+def step_angles(
+    operator: Operator, values: NDArray[np.float64], eigenvalues: NDArray[np.float64], tolerance: float
+) -> NDArray[np.float64]:
+    """What :func:`sampling_angles` is for counted visits, for a known rho.
+
+    Args:
+        operator: with ``visits``.
+        values: (n, d) orthonormal components at its states.
+        eigenvalues: (d,) ascending one-step eigenvalues.
+        tolerance: relative width of clusters.
+
+    Returns:
+        (d,) sines.
+    """
+    squares = step_variances(operator, values) * _inverse_square_gaps(eigenvalues, tolerance)
+    return np.sqrt(squares.sum(axis=1))
 
 
 def _parts(data: Trajectories) -> NDArray[np.int64]:

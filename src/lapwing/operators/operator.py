@@ -36,6 +36,7 @@ class Operator:
         observations: (n, ...) the observation of each state.
         exact: False where P was counted from data.
         metadata: where it came from, as JSON types.
+        visits: (n,) steps counted from each state, where rho was given and not counted; else None.
     """
 
     matrix: csr_array
@@ -43,6 +44,7 @@ class Operator:
     observations: NDArray[Any]
     exact: bool = True
     metadata: dict[str, Any] = field(default_factory=dict)
+    visits: NDArray[np.float64] | None = None
 
     @property
     def num_states(self) -> int:
@@ -146,7 +148,7 @@ def operator_from_matrix(
     return Operator(checked, _weights(checked, rho), table, exact=True, metadata=metadata)
 
 
-def operator_from_trajectories(data: Trajectories) -> Operator:
+def operator_from_trajectories(data: Trajectories, rho: "ArrayLike | str | None" = None) -> Operator:
     """The tabular (counting) estimate: transitions counted both ways, over the states that were visited.
 
     With counts N the symmetrised flow is (N + N^T)/2; its row sums are rho, so P is reversible and keeps constants.
@@ -154,24 +156,33 @@ def operator_from_trajectories(data: Trajectories) -> Operator:
     deterministic), rows of P are known rather than counted, and rho is what P keeps: what is left of the data's noise
     are states that were never visited.
 
+    Most of the noise in counts is that of visits: they fluctuate over whole rooms, which acts like a potential. Where
+    the stationary distribution of reversible dynamics is known, ``rho`` takes this noise away: the flow between two
+    states is then ``(N_ij + N_ji) / (N_i / rho_i + N_j / rho_j)``, and only single steps are noisy.
+
     Args:
         data: experience whose observations repeat.
+        rho: None (as visited), or what P is known to keep: ``"uniform"`` over the states that were visited, as for a
+            random walk on a grid, or one weight per row of ``data.observations``.
 
     Returns:
         The operator, not exact.
     """
-    return operator_and_rows(data)[0]
+    return operator_and_rows(data, rho)[0]
 
 
-def operator_and_rows(data: Trajectories) -> tuple[Operator, NDArray[np.int64]]:
+def operator_and_rows(data: Trajectories, rho: "ArrayLike | str | None" = None) -> tuple[Operator, NDArray[np.int64]]:
     """The tabular estimate, and the row of ``data.observations`` that each of its states is.
 
     Args:
         data: with a table of observations.
+        rho: as for :func:`operator_from_trajectories`.
 
     Returns:
         The operator over the k states that have a transition, and (k,) rows of the table.
     """
+    if rho is not None:
+        return _counted_steps(data, rho)
     known = _known_rows(data)
     if known is not None:
         return known
@@ -184,6 +195,31 @@ def operator_and_rows(data: Trajectories) -> tuple[Operator, NDArray[np.int64]]:
     metadata = {**data.metadata, "transitions": data.num_transitions, "episodes": data.num_episodes}
     observations = np.asarray(data.observations[seen])
     return Operator(matrix, degree[seen] / degree.sum(), observations, exact=False, metadata=metadata), seen
+
+
+def _counted_steps(data: Trajectories, rho: ArrayLike | str) -> tuple[Operator, NDArray[np.int64]]:
+    """The operator that keeps a known rho, and the row of the table that each of its states is."""
+    if not data.has_table:
+        raise DataError("a known rho needs observations that repeat, and these hardly do; leave rho out")
+    counts = csr_array(data.counts(), dtype=np.float64)
+    everywhere = _weights(counts, rho)
+    seen = np.flatnonzero(np.asarray((counts + counts.T).sum(axis=1)).ravel() > 0)
+    counts, weights = counts[seen][:, seen], everywhere[seen] / everywhere[seen].sum()
+    visits = np.asarray(counts.sum(axis=1)).ravel()
+    both = coo_array(counts + counts.T)
+    here, there = both.coords
+    apart = here != there
+    here, there, moves = here[apart], there[apart], both.data[apart]
+    flow = moves / ((visits / weights)[here] + (visits / weights)[there])
+    # States that were hardly visited may come out with more flow than their weight has room for.
+    room = np.minimum(1.0, weights / np.maximum(np.bincount(here, flow, len(seen)), 1e-300))
+    flow *= np.minimum(room[here], room[there])
+    stays = np.maximum(weights - np.bincount(here, flow, len(seen)), 0.0)
+    joined = coo_array((flow, (here, there)), shape=(len(seen),) * 2).tocsr() + diags_array(stays)
+    matrix = csr_array(diags_array(1.0 / weights) @ joined)
+    metadata = {**data.metadata, "transitions": data.num_transitions, "episodes": data.num_episodes}
+    observations = np.asarray(data.observations[seen])
+    return Operator(matrix, weights, observations, exact=False, metadata=metadata, visits=visits), seen
 
 
 def _known_rows(data: Trajectories) -> tuple[Operator, NDArray[np.int64]] | None:

@@ -99,12 +99,12 @@ class Pairs(eqx.Module):
 
 
 class Rows(NamedTuple):
-    """Rows of a table of observations: the four parts of :class:`Pairs`."""
+    """Rows of a table of observations: the parts of :class:`Pairs`; without the last two, halves of the first serve."""
 
     start: jax.Array
     end: jax.Array
-    first: jax.Array
-    second: jax.Array
+    first: jax.Array | None = None
+    second: jax.Array | None = None
 
 
 class TablePairs(eqx.Module):
@@ -129,10 +129,17 @@ class TablePairs(eqx.Module):
         Returns:
             Sampled values.
         """
-        picked = jnp.concatenate(self.rows)
+        parts = [part for part in self.rows if part is not None]
+        picked = jnp.concatenate(parts)
         encoded = encode(self.observations)[picked] if self.encode_table else encode(self.observations[picked])
-        here, there, first, second = jnp.split(encoded, 4)
-        return Values(here, there, first, second)
+        here, there, *constraints = jnp.split(encoded, len(parts))
+        if not constraints:
+            # Pairs are independent of each other, so one half of them is of the other.
+            half = len(here) // 2
+            constraints = [
+                jnp.concatenate([ends[part] for ends in (here, there)]) for part in (np.s_[:half], np.s_[half:])
+            ]
+        return Values(here, there, *constraints)
 
 
 class ExactTable(eqx.Module):
@@ -276,6 +283,7 @@ class PairSampler(eqx.Module):
         batch_size: pairs per step, and rows of each constraint batch.
         unbiased: keep the lags' geometric shape, instead of cutting them at episodes' ends.
         encode_table: encode each distinct observation once per step and pick from the result.
+        separate: draw the constraint batches apart from the pairs, as the paper does; else halves of the pairs serve.
     """
 
     kind: ClassVar[str] = "sampled"
@@ -289,9 +297,10 @@ class PairSampler(eqx.Module):
     batch_size: int = eqx.field(static=True)
     unbiased: bool = eqx.field(static=True)
     encode_table: bool = eqx.field(static=True)
+    separate: bool = eqx.field(static=True)
 
     def draw(self, key: jax.Array) -> Rows:
-        """Rows of the pairs and of two constraint batches.
+        """Rows of the pairs and, where they are separate, of two constraint batches.
 
         Truncated lags are drawn to fit their start, unbiased ones before it: the start is then uniform among those
         where the lag fits, so that no lag is favoured and no pair is lost.
@@ -300,10 +309,10 @@ class PairSampler(eqx.Module):
             key: of the step.
 
         Returns:
-            Four arrays of ``batch_size`` rows.
+            Two or four arrays of ``batch_size`` rows.
         """
         # All random numbers of a step in one call: on small worlds it is the number of calls that costs time.
-        bits = jax.random.bits(key, (5, self.batch_size))
+        bits = jax.random.bits(key, (5 if self.separate else 3, self.batch_size))
         chosen = (_unit_interval(bits[0])[:, None] >= self.cumulative[:-1]).sum(axis=1)
         log_discount, uniform = self.logs[chosen], _unit_interval(bits[1])
         if self.unbiased:
@@ -312,8 +321,8 @@ class PairSampler(eqx.Module):
         else:
             start = self.starts[_below(bits[2], self.starts.shape[0])]
             lag = _geometric_lag(uniform, log_discount, self.left[start])
-        first, second = (self.rows[_below(row, self.rows.shape[0])] for row in bits[3:])
-        return Rows(self.rows[start], self.rows[start + lag], first, second)
+        constraints = [self.rows[_below(row, self.rows.shape[0])] for row in bits[3:]]
+        return Rows(self.rows[start], self.rows[start + lag], *constraints)
 
     def batch(self, draw: Rows) -> TablePairs:
         """The pairs of these rows.
@@ -333,6 +342,7 @@ def pair_sampler(
     batch_size: int = 1024,
     unbiased: bool = False,
     encode_table: bool | None = None,
+    separate: bool = True,
 ) -> PairSampler:
     """A sampler of pairs from experience (paper, Section 5).
 
@@ -343,6 +353,8 @@ def pair_sampler(
         unbiased: keep the lags' geometric shape, instead of cutting them at episodes' ends.
         encode_table: encode each distinct observation once per step, rather than all 4 x batch_size rows; None does
             so where there are fewer distinct ones.
+        separate: draw two constraint batches apart from the pairs; else each is one half of the pairs, both ends, and
+            half as many rows are encoded. A single pair has no halves.
 
     Returns:
         The sampler.
@@ -363,6 +375,7 @@ def pair_sampler(
         batch_size=batch_size,
         unbiased=unbiased,
         encode_table=distinct <= 4 * batch_size if encode_table is None else encode_table,
+        separate=separate or batch_size < 2,
     )
 
 

@@ -37,8 +37,14 @@ class LearnConfig:
     """Expectation over the whole table, pairs cut at episodes' ends (the paper's), or pairs free of that bias."""
     discounts: tuple[float, ...] = (0.9, 0.99, 0.999)
     """Discounts of the lags; several are mixed in equal shares."""
+    rho: Literal["visits", "uniform"] = "visits"
+    """The distribution of states: as counted, or uniform where the dynamics are known to keep that. Visits are most of
+    the noise in counts; for observations that repeat."""
     batch_size: int = 1024
     """Pairs per step, and rows of each constraint batch, where batches are sampled."""
+    separate_constraints: bool = False
+    """Draw the two constraint batches apart from the pairs, as in the paper; else they are halves of the pairs, and half
+    as many rows are encoded."""
     objective: str = "allo"
     """A name of ``lapwing.objectives.OBJECTIVES``, with options if need be: ``allo(barrier=2.0)``."""
     objective_options: dict[str, Any] = field(default_factory=dict)
@@ -138,6 +144,7 @@ _PAPER = {
     "steps": 200_000,
     "batches": "sampled",
     "discounts": (0.9,),
+    "separate_constraints": True,
     "objective_options": {"barrier": 0.25, "barrier_rate": 0.005, "dual_rate": 5e-5},
     "encoder": "mlp",
     "hidden": (256, 256, 256),

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from lapwing.data.trajectories import Trajectories
 from lapwing.diagnostics.certificate import LARGEST_ANGLE, residual_angles, ritz_angles
-from lapwing.diagnostics.noise import sampling_angles
+from lapwing.diagnostics.noise import sampling_angles, step_angles, step_variances
 from lapwing.diagnostics.problems import (
     RECORD,
     Problem,
@@ -22,6 +22,7 @@ from lapwing.diagnostics.problems import (
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.encoders.networks import RotatedEncoder
 from lapwing.operators.clusters import DATA_TOLERANCE, LEARNED_TOLERANCE, column_signs
+from lapwing.operators.eigensolver import smallest_eigenpairs
 from lapwing.operators.lagged import (
     LaggedMoments,
     LaggedSums,
@@ -33,7 +34,7 @@ from lapwing.operators.lagged import (
     read_eigenvalues,
 )
 from lapwing.operators.lags import LagDistribution
-from lapwing.operators.operator import KNOWN_ROWS, Operator
+from lapwing.operators.operator import KNOWN_ROWS, Operator, operator_from_trajectories
 from lapwing.operators.ritz import ritz_from_forms
 from lapwing.representation import LaplacianRepresentation
 from lapwing.training.fitting import Targets
@@ -137,7 +138,8 @@ class ReadOut:
         if self.task.targets is not None:
             own = [one_seed(state, number, seeds) for number in range(seeds)]
             return [self.fitted(one, self.task.targets, monitor)[0] for one in own], False
-        if not (config.stop_when_converged or monitor is not None):
+        # Where rounds of refitting follow, there is no early stop.
+        if monitor is None and (self.task.round_steps or not config.stop_when_converged):
             return [], False
         by_seed: list[dict[str, float]] = []
         for number in range(seeds):
@@ -154,7 +156,7 @@ class ReadOut:
                 components = self._final_encoder(encoder, estimate.matrix[:, : config.dim])
                 by_seed[-1] |= monitor(LaplacianRepresentation(components, estimate.mu[: config.dim], config.dim))
         converged = max(seen["angle"] for seen in by_seed) < CONVERGED_ANGLE
-        return by_seed, config.stop_when_converged and converged
+        return by_seed, config.stop_when_converged and converged and not self.task.round_steps
 
     def fitted(self, state: TrainState, targets: Targets, monitor: Monitor | None) -> list[dict[str, float]]:
         """How far the network of one seed is from what it is fitted to.
@@ -195,9 +197,10 @@ class ReadOut:
         task, config, encoder = self.task, self.task.config, state.encoder
         encode = self._encode(encoder)
         details = state.objective.details(state.objective_state)
-        moments, order = self._moments(encoder, state)
-        sample = self.estimator.sample(encode)
         targets = self.targets[number] if self.targets else None
+        # What was fitted is judged by what it was fitted to; moments only say whether the outputs are sound.
+        moments, order = self._moments(encoder, state, quick=targets is not None)
+        sample = self.estimator.sample(encode)
         found = self._estimate(moments, order) if targets is None else self._fitted_estimate(encode, moments, targets)
         estimate = with_canonical_signs(found, sample)
         dim = min(len(estimate.mu), config.dim)
@@ -329,7 +332,20 @@ class ReadOut:
                 return estimate._replace(mu=mu, operator_values=values), reading.errors
         if operator is not None and operator.metadata.get(KNOWN_ROWS):
             return estimate, np.zeros(len(estimate.mu))
+        if operator is not None and operator.visits is not None and data.num_episodes >= FEWEST_PARTS:
+            variances = np.diag(step_variances(operator, self._at_states(solved_at)))
+            return estimate, np.hypot(np.sqrt(variances), self._half_sample_change(estimate))
         return estimate, bootstrap_errors(solved_at, estimate.mu, data, seed)
+
+    def _half_sample_change(self, estimate: SpectralEstimate) -> NDArray[np.float64]:
+        """(m,) how far eigenvalues move from half of the data to all: noisy flows lower them, by a share like 1/N."""
+        data, count = self.task.data, len(estimate.mu)
+        assert isinstance(data, Trajectories)
+        halves = [data.take(np.arange(first, data.num_episodes, 2)) for first in (0, 1)]
+        operators = [operator_from_trajectories(half, self.task.config.rho) for half in halves]
+        found = [smallest_eigenpairs(one.symmetrised(), min(count, one.num_states)).values for one in operators]
+        mean = np.mean([np.pad(values, (0, count - len(values)), mode="edge") for values in found], axis=0)
+        return np.asarray(mean - (1.0 - estimate.mu))
 
     def _noise(self, values_at: ValuesAt, estimate: SpectralEstimate, targets: Targets | None) -> NDArray[np.float64]:
         """Sines by which noise in the data turns components: of what was solved, where something was."""
@@ -337,10 +353,21 @@ class ReadOut:
         assert isinstance(data, Trajectories)
         if operator is not None and operator.metadata.get(KNOWN_ROWS):
             return np.zeros(len(estimate.mu))
-        if targets is None:
-            return sampling_angles(values_at, 1.0 - estimate.mu, data, self.tolerance)
         # The network's own roughness would count as noise.
-        return sampling_angles(self._solved_at(targets), 1.0 - np.append(1.0, targets.mu), data, self.tolerance)
+        solved_at = values_at if targets is None else self._solved_at(targets)
+        eigenvalues = 1.0 - (estimate.mu if targets is None else np.append(1.0, targets.mu))
+        if operator is not None and operator.visits is not None:
+            return step_angles(operator, self._at_states(solved_at), eigenvalues, self.tolerance)
+        return sampling_angles(solved_at, eigenvalues, data, self.tolerance)
+
+    def _at_states(self, values_at: ValuesAt) -> NDArray[np.float64]:
+        """(n, m) values at the operator's states, in its order."""
+        assert isinstance(self.task.data, Trajectories)
+        assert self.task.operator is not None
+        numbers = self._lookup(self.task.operator.rho[:, None]).numbers_of(np.asarray(self.task.data.observations))
+        rows = np.empty(self.task.operator.num_states, dtype=np.int64)
+        rows[numbers[numbers >= 0]] = np.flatnonzero(numbers >= 0)
+        return values_at(rows)
 
     def _lagged_sums(self, values_at: ValuesAt) -> tuple[LaggedSums, list[int]] | None:
         """Sums at lags 1, 2, 4, ... over all the data, where nothing repeats and steps reverse; None elsewhere."""

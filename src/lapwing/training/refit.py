@@ -101,7 +101,7 @@ def _refit_seed(
         key = jax.random.fold_in(jax.random.key(seed), 1 + turn)
         end = train(
             replace(init(state.encoder, REGRESSION, optimisers[turn], key), objective_state=eigenvalues),
-            fit_source(data.observations, of_neighbours(targets, data), 2 * config.batch_size),
+            fit_source(data.observations, of_neighbours(targets, data), task.fitted_rows),
             steps,
             config.log_every,
             _inspecting(inspect, targets if last else None),

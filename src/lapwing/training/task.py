@@ -90,6 +90,11 @@ class Task:
         return self.config.steps - sum(self.round_steps)
 
     @property
+    def fitted_rows(self) -> int:
+        """States per step of a round: as many as the objective encodes; of images half, each of which takes longer."""
+        return self.config.batch_size * (1 if self.kind == "conv" else 2)
+
+    @property
     def is_table(self) -> bool:
         """Whether the encoder is a table of one row per state, built here."""
         return self.kind == "table" and self.encoder is None
@@ -191,7 +196,7 @@ def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Ob
     if isinstance(data, Trajectories):
         data.require_one_key()
     numbers = _checked_seeds(seeds)
-    operator = data if isinstance(data, Operator) else operator_from_trajectories(data) if data.has_table else None
+    operator = _operator_of(data, config.rho)
     observations = _observations(data, operator)
     states = None if operator is None else operator.num_states
     problem = unlearnable(observations, states, config.dim)
@@ -234,6 +239,16 @@ def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Ob
     )
 
 
+def _operator_of(data: Data, rho: str) -> Operator | None:
+    """The one-step operator, where observations repeat."""
+    if isinstance(data, Operator):
+        if rho != "visits":
+            raise ArgumentError(f"an operator has its own weights; rho={rho!r} is for experience")
+        return data
+    known = None if rho == "visits" else rho
+    return operator_from_trajectories(data, known) if data.has_table or known else None
+
+
 def _may_fit(config: LearnConfig) -> bool:
     """Whether the network may be fitted to what was solved: not where batches of the objective's own are asked for."""
     return config.refit > 0 and config.batches == "auto" and not config.permute_every
@@ -263,7 +278,7 @@ def _source(
     if kind == "table":
         raise ArgumentError("a table is learned with exact batches; choose another encoder to sample")
     unbiased = wanted == "unbiased"
-    sampler = pair_sampler(data, lags, config.batch_size, unbiased)
+    sampler = pair_sampler(data, lags, config.batch_size, unbiased, separate=config.separate_constraints)
     return sampler, lags_inside_episodes(lags, np.asarray(data.lengths), unbiased)
 
 
