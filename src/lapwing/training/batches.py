@@ -132,14 +132,14 @@ class TablePairs(eqx.Module):
         parts = [part for part in self.rows if part is not None]
         picked = jnp.concatenate(parts)
         encoded = encode(self.observations)[picked] if self.encode_table else encode(self.observations[picked])
-        here, there, *constraints = jnp.split(encoded, len(parts))
-        if not constraints:
-            # Pairs are independent of each other, so one half of them is of the other.
-            half = len(here) // 2
-            constraints = [
-                jnp.concatenate([ends[part] for ends in (here, there)]) for part in (np.s_[:half], np.s_[half:])
-            ]
-        return Values(here, there, *constraints)
+        if len(parts) == 4:
+            here, there, first, second = jnp.split(encoded, 4)
+            return Values(here, there, first, second)
+        here, there = jnp.split(encoded, 2)
+        # Pairs are independent of each other, so one half of them is of the other.
+        half = len(here) // 2
+        first, second = (jnp.concatenate([here[part], there[part]]) for part in (np.s_[:half], np.s_[half:]))
+        return Values(here, there, first, second)
 
 
 class ExactTable(eqx.Module):

@@ -43,8 +43,8 @@ class LearnConfig:
     batch_size: int = 1024
     """Pairs per step, and rows of each constraint batch, where batches are sampled."""
     separate_constraints: bool = False
-    """Draw the two constraint batches apart from the pairs, as in the paper; else they are halves of the pairs, and half
-    as many rows are encoded."""
+    """Draw the two constraint batches apart from the pairs, as in the paper; else they are halves of the pairs, and
+    half as many rows are encoded."""
     objective: str = "allo"
     """A name of ``lapwing.objectives.OBJECTIVES``, with options if need be: ``allo(barrier=2.0)``."""
     objective_options: dict[str, Any] = field(default_factory=dict)
