@@ -14,6 +14,10 @@ Every method gets the same data in the same run and is scored by ``lw.score`` ag
 * ``nystroem``: kooplearn's Nystroem reduced-rank regression, 300 centres, 20,000 pairs.
 * ``counting``: ``lw.solve`` of the data, where observations repeat.
 
+``UMaze-29 in mixed units`` is ``UMaze-29`` with each of the 29 numbers multiplied by a factor of its own between 0.01 and
+100, the position's first by 100: metres to centimetres. For ``DoubleWell`` and ``FourWell`` rates ``-log(mu) / time step``
+are compared, and the crossings between the wells counted.
+
 A line of the output is one method on one data set: cosine, subspace cosine, relative errors of the eigenvalues, z (error
 over error bar), expected cosine, one-step excess on fresh data, seconds, and peak memory of the process so far.
 """
@@ -24,6 +28,7 @@ import resource
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +45,7 @@ CONTINUOUS = ("UMaze", "MediumMaze", "LargeMaze", "ContinuousFourRooms", "LShape
 SIZES = {
     "rooms:8x8x12:3": 3_000_000, "rooms:24x24x13:5": 10_000_000, "UMaze-Pixels": 100_000,
 }  # fmt: skip
+MIXED = "UMaze-29 in mixed units"
 DIMS = {"UMaze-Pixels": 6, "DoubleWell": 3, "FourWell": 4, "NoisyRotation": 3}
 
 
@@ -192,11 +198,55 @@ def judged(
     return line
 
 
+def unit_factors(inputs: int) -> np.ndarray:
+    """What each number of an observation is multiplied by in mixed units."""
+    factors = 10.0 ** np.random.default_rng(0).uniform(-2, 2, inputs)
+    factors[0] = 100.0
+    return factors.astype(np.float32)
+
+
+def in_mixed_units(data: lw.Trajectories) -> lw.Trajectories:
+    observations = data.observations * unit_factors(data.observations.shape[1])
+    return lw.from_arrays(observations, lengths=np.diff(data.offsets))
+
+
+def in_plain_units(model: lw.LaplacianRepresentation) -> lw.LaplacianRepresentation:
+    """A model of mixed units as a function of plain observations."""
+    encode = model.encoder.encode
+    return replace(model, encoder=Functions(lambda x: encode(x * unit_factors(x.shape[1])), model.dim))
+
+
+def facts_of(
+    world: str, data: Any, model: lw.LaplacianRepresentation, truth: lw.LaplacianRepresentation
+) -> dict[str, Any]:
+    """Rates and crossings, for worlds that have wells."""
+    if not world.endswith("Well") or not isinstance(data, lw.Trajectories):
+        return {}
+    step = lw.make_world(world).time_step
+    barriers = {"DoubleWell": [0.0], "FourWell": [-0.5, 0.0, 0.5]}[world]
+    place = np.digitize(data.observations[:, 0], barriers)
+    at = pairs_of(data)
+    # A crossing counts once the walk is well inside the other well, so that jitter on a barrier does not.
+    deep = np.abs(data.observations[:, 0][:, None] - np.array(barriers)).min(axis=1) > 0.15
+    episodes = np.repeat(np.arange(data.num_episodes), np.diff(data.offsets))[deep]
+    crossings = (np.diff(place[deep]) != 0) & (np.diff(episodes) == 0)
+    rates = [-np.log(one.mu[1 : model.dim]) / step for one in (model, truth)]
+    return {
+        "rates": rates[0].tolist(),
+        "true_rates": rates[1].tolist(),
+        "crossings": int(crossings.sum()),
+        "time": len(at) * step,
+    }
+
+
 def run(world: str, transitions: int, seed: int, options: dict[str, Any], baselines: list[str], out: Path) -> None:
+    plain = "UMaze-29" if world == MIXED else world
     dim = DIMS.get(world, 11)
-    truth = lw.solve(world, dim=dim)
-    data = lw.operator(world) if not transitions else lw.collect(world, transitions, seed=seed)
-    fresh = lw.collect(world, 100_000, seed=1_000 + seed)
+    truth = lw.solve(plain, dim=dim)
+    data = lw.operator(plain) if not transitions else lw.collect(plain, transitions, seed=seed)
+    fresh = lw.collect(plain, 100_000, seed=1_000 + seed)
+    if world == MIXED:
+        data = in_mixed_units(data)
     table = not transitions or data.has_table
     methods = ["lapwing", *(["counting"] if table else baselines)]
     for name in methods:
@@ -210,7 +260,8 @@ def run(world: str, transitions: int, seed: int, options: dict[str, Any], baseli
                 mu, function = BASELINES[name](data, dim, seed)
                 model = lw.LaplacianRepresentation(Functions(function, dim), np.asarray(mu, dtype=float), dim)
             seconds = time.perf_counter() - started
-            line = judged(name, model, truth, fresh)
+            model = in_plain_units(model) if world == MIXED else model
+            line = {**judged(name, model, truth, fresh), **facts_of(world, data, model, truth)}
         except Exception as error:  # a baseline that fails is a result, too
             if name == "lapwing":
                 raise
