@@ -269,6 +269,15 @@ def test_observations_that_are_not_numbers_are_refused_before_learning() -> None
         lw.learn(walk, 1)
 
 
+@pytest.mark.parametrize(("scale", "offset"), [(1e-3, 1e4), (1e-30, 0.0)])
+def test_observations_that_single_precision_cannot_tell_apart_are_refused(scale: float, offset: float) -> None:
+    points = np.random.default_rng(0).random((200, 2)) * scale + offset
+    with pytest.raises(ProblemError) as caught:
+        lw.learn(lw.from_arrays(points, lengths=[200]), 3)
+    assert caught.value.problem.name == "lost precision"
+    lw.learn(lw.from_arrays((points - offset) / scale, lengths=[200]), 3, steps=2)
+
+
 @pytest.mark.parametrize(("discounts", "named"), [((0.9, 0.99), True), ((0.1,), False)])
 def test_directed_dynamics_learned_with_long_lags_are_named(discounts: tuple[float, ...], named: bool) -> None:
     data = lw.collect("NoisyRotation", 20_000, seed=0)

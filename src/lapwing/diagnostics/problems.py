@@ -23,9 +23,13 @@ DUALS = "duals at their bounds"
 ONE_STATE = "one state"
 DIRECTED = "directed dynamics"
 ABOVE_RANK = "above the rank"
+PRECISION = "lost precision"
 
 # Most serious first, and printed in this order.
-NAMES = (NOT_FINITE, DIVERGED, COLLAPSED, DEAD, DUALS, ONE_STATE, ABOVE_RANK, DIRECTED, TOO_FEW_DATA, NOT_CONVERGED)
+NAMES = (
+    NOT_FINITE, DIVERGED, COLLAPSED, DEAD, DUALS, ONE_STATE, ABOVE_RANK, PRECISION, DIRECTED, TOO_FEW_DATA,
+    NOT_CONVERGED,
+)  # fmt: skip
 
 # The key of a model's metadata that holds what was found while it was made.
 RECORD = "health"
@@ -39,6 +43,9 @@ CONSTANT_SHARE = 1e-3
 # Before so many steps outputs are still near their initial values: nearly constant, and for longer small and alike.
 EARLIEST_COLLAPSE = 200
 EARLIEST_DEATH = 1000
+
+# Changes of observations below which squares of single precision vanish.
+SMALLEST_EXTENT = 1e-18
 
 # Mean squares should be 1. Training does not recover from an error of LOST_SQUARE, nor from one of WORSE_SQUARE where
 # the error has been WORSE_TIMES smaller before.
@@ -167,7 +174,18 @@ def unlearnable(observations: NDArray[Any], num_states: int | None, dim: int) ->
     distinct = distinct_rows(observations, max(dim, 2))
     if distinct < 2:
         return one_state()
+    if np.issubdtype(observations.dtype, np.inexact) and _lost_in_single_precision(observations):
+        message = "the observations change by less than networks resolve, which compute with seven digits"
+        return Problem(PRECISION, (), message, "subtract the mean of each entry, and divide by its standard deviation")
     return above_the_rank(dim, distinct, "different observations") if distinct < dim else None
+
+
+def _lost_in_single_precision(observations: NDArray[Any]) -> bool:
+    """Whether every entry that changes does so by a hundred-thousandth of its size, or by less than can be squared."""
+    low, high = observations.min(axis=0).astype(np.float64), observations.max(axis=0).astype(np.float64)
+    extent, size = high - low, np.maximum(np.abs(low), np.abs(high))
+    lost = (extent < 1e-5 * size) | (extent < SMALLEST_EXTENT)
+    return bool(lost[extent > 0].all())
 
 
 def unreadable(gram: NDArray[np.float64], cross: NDArray[np.float64]) -> Problem | None:
