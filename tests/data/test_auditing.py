@@ -14,6 +14,7 @@ from lapwing.data.loading import from_arrays
 from lapwing.data.trajectories import Trajectories
 from lapwing.environments.registry import make_world, world_names
 from lapwing.errors import LapwingError
+from worlds_by_kind import DIRECTED
 
 Glue = Callable[[Trajectories], Trajectories]
 
@@ -126,7 +127,7 @@ def test_honest_data_of_every_world_raise_no_suspicion(name: str) -> None:
     found = audit(collect(world, steps=20_000 if images else 300_000, seed=3))
     assert found.suspected_resets == (None if images else 0)
     others = [warning for warning in found.warnings if "truncated map" not in warning]
-    assert len(others) == (name == "NoisyRotation")
+    assert len(others) == (name in ("NoisyRotation", *DIRECTED))
     assert all("the dynamics are directed" in warning for warning in others)
 
 

@@ -1,15 +1,19 @@
 """Grid worlds: the action table, the transition matrix and the observations."""
 
+import json
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse.csgraph import connected_components
 
 from lapwing.environments.grid import AGENT_COLOUR, FLOOR_COLOUR, MOVE_NAMES, OBSERVATION_MODES, WALL_COLOUR, GridWorld
 from lapwing.environments.layouts import Layout, perfect_maze, room, rooms
-from lapwing.environments.registry import make_world
+from lapwing.environments.registry import make_world, world_from_description
 from lapwing.errors import LapwingError
-from worlds_by_kind import GRIDS
+from worlds_by_kind import DIRECTED, GRIDS
 
 # An independent statement of what the four moves are.
 STEPS = {"up": (-1, 0), "right": (0, 1), "down": (1, 0), "left": (0, -1)}
@@ -67,7 +71,7 @@ def test_the_transition_matrix_is_row_stochastic(rows: int, columns: int, seed: 
     np.testing.assert_allclose(matrix.sum(axis=1), 1.0, rtol=0, atol=1e-14)
 
 
-@every_grid
+@pytest.mark.parametrize("name", sorted(set(GRIDS) - set(DIRECTED)))
 def test_the_uniform_policy_has_a_symmetric_matrix(name: str) -> None:
     matrix = make_world(name).transition_matrix()
     assert (matrix != matrix.T).nnz == 0
@@ -249,3 +253,87 @@ def test_a_grid_without_a_layout_is_refused(layout: object) -> None:
 def test_a_state_that_is_none_is_refused_and_does_not_count_from_the_end(states: object) -> None:
     with pytest.raises(LapwingError, match="states are whole numbers from 0 to 3"):
         GridWorld(room(2, 2)).observe(states)  # type: ignore[arg-type]
+
+
+# --- wind, one-way doors and portals -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("slip", [0.0, 0.3])
+def test_wind_replaces_moves_by_one_down(slip: float) -> None:
+    layout = rooms(2, 2, 3, seed=1)
+    policy = random_policy(layout.num_cells)
+    matrix = GridWorld(layout, slip=slip, policy=policy, wind=0.2).transition_matrix().toarray()
+    blown = np.tile([0.0, 0.0, 1.0, 0.0], (layout.num_cells, 1))
+    by_hand = 0.8 * transition_matrix_by_hand(layout.to_text(), policy, slip)
+    by_hand += 0.2 * transition_matrix_by_hand(layout.to_text(), blown, 0.0)
+    np.testing.assert_allclose(matrix, by_hand, rtol=0, atol=1e-15)
+
+
+def test_in_full_wind_every_move_is_down() -> None:
+    world = GridWorld(room(3, 1), wind=1.0)
+    for actions in (None, np.zeros(3, dtype=int)):
+        states, moves = world.step(np.arange(3), actions, np.random.default_rng(0))
+        assert states.tolist() == [1, 2, 2]
+        assert moves.tolist() == [2, 2, 2]
+
+
+def test_given_actions_meet_the_wind_as_often_as_it_blows() -> None:
+    world = GridWorld(room(3, 3), wind=0.25)
+    _, moves = world.step(np.full(40_000, 4), np.zeros(40_000, dtype=int), np.random.default_rng(0))
+    assert set(moves.tolist()) == {0, 2}
+    assert (moves == 2).mean() == pytest.approx(0.25, abs=0.01)
+
+
+def test_a_one_way_cell_is_not_entered_against_its_move() -> None:
+    corridor = GridWorld(Layout.from_text("    "), one_way=[(0, 2, "right")])  # type: ignore[arg-type]
+    assert corridor.successors[:, 1].tolist() == [1, 2, 3, 3]  # right, as ever
+    assert corridor.successors[:, 3].tolist() == [0, 0, 1, 3]  # left: from the last cell there is no way back
+    assert corridor.is_directed
+    at_the_edge = GridWorld(Layout.from_text("  "), one_way=[(0, 1, "right")])  # type: ignore[arg-type]
+    np.testing.assert_array_equal(at_the_edge.successors, GridWorld(Layout.from_text("  ")).successors)
+
+
+def test_a_portal_leads_elsewhere_by_its_move_only() -> None:
+    layout = room(2, 2)
+    world, plain = GridWorld(layout, portals=((1, 1, "up", 2, 2),)), GridWorld(layout)
+    assert world.successors[0].tolist() == [3, 1, 2, 0]
+    np.testing.assert_array_equal(world.successors[1:], plain.successors[1:])
+
+
+@pytest.mark.parametrize("name", DIRECTED)
+def test_a_directed_world_is_strongly_connected_and_survives_its_description(name: str) -> None:
+    world = make_world(name)
+    matrix = world.transition_matrix()
+    assert connected_components(matrix, connection="strong")[0] == 1
+    assert (matrix != matrix.T).nnz > 0
+    again = world_from_description(json.loads(json.dumps(world.describe())))
+    np.testing.assert_array_equal(again.transition_matrix().toarray(), matrix.toarray())
+    with pytest.raises(LapwingError, match="has no wind"):
+        make_world(f"continuous:{name}")
+
+
+def test_an_undirected_world_is_described_as_before() -> None:
+    assert set(make_world("FourRooms").describe()) == {"kind", "name", "layout", "observation", "slip", "policy"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"wind": 1.5}, "wind is a probability"),
+        ({"wind": "strong"}, "wind is a probability"),
+        ({"wind": float("nan")}, "wind is a probability"),
+        ({"one_way": 5}, "one_way is a list of"),
+        ({"one_way": "up"}, "one_way is a list of"),
+        ({"one_way": [(1, 1)]}, "one_way is a list of"),
+        ({"one_way": [(1, 1, 2)]}, "one_way is a list of"),
+        ({"one_way": [(1, 1, "rihgt")]}, "did you mean right"),
+        ({"one_way": [(0, 0, "right")]}, "not a free cell"),
+        ({"one_way": [(-1, 1, "right")]}, "not a free cell"),
+        ({"one_way": [(1.5, 1, "right")]}, "not a free cell"),
+        ({"portals": [(1, 1, "up")]}, "portals is a list of"),
+        ({"portals": [(1, 1, "up", 9, 9)]}, "not a free cell"),
+    ],
+)
+def test_bad_wind_doors_and_portals_are_explained(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(LapwingError, match=words):
+        GridWorld(room(2, 2), **options)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lapwing.checks import as_real, as_reals, shown
+from lapwing.checks import as_real, as_reals, as_whole, shown
 from lapwing.environments.layouts import Layout
 from lapwing.environments.world import AGENT_COLOUR, FIELD_CELLS, FLOOR_COLOUR, WALL_COLOUR, World
 from lapwing.errors import ArgumentError, LapwingError, UnknownNameError, did_you_mean
@@ -22,6 +22,11 @@ OBSERVATION_MODES: tuple[str, ...] = get_args(ObservationMode)
 # up, right, down, left, as (row, column): the only list of moves in the package.
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))
 MOVE_NAMES = ("up", "right", "down", "left")
+DOWN = MOVE_NAMES.index("down")
+OPPOSITE = tuple(MOVES.index((-row, -column)) for row, column in MOVES)
+
+OneWay = tuple[int, int, str]
+Portal = tuple[int, int, str, int, int]
 
 MAX_TABLE_BYTES = 2 << 30
 
@@ -35,6 +40,10 @@ class GridWorld(World):
         observation: ``xy`` (row and column scaled as in the paper), ``one_hot`` or ``pixels`` (one per tile).
         slip: with this probability a move chosen uniformly at random replaces the intended one.
         policy: (states, 4) probabilities of the moves up, right, down, left; None is the uniform policy.
+        wind: with this probability a move down replaces the one that would have been made.
+        one_way: (row, column, move) of cells that cannot be entered against that move: ``(3, 6, "right")`` is a door
+            to the right, which the move left does not enter.
+        portals: (row, column, move, row, column): from the first cell this move leads to the second one.
 
     Example:
         >>> from lapwing.environments.layouts import room
@@ -47,6 +56,9 @@ class GridWorld(World):
     observation: ObservationMode = "xy"
     slip: float = 0.0
     policy: NDArray[np.float64] | None = None
+    wind: float = 0.0
+    one_way: tuple[OneWay, ...] = ()
+    portals: tuple[Portal, ...] = ()
     name: str = field(init=False)
     observation_shape: tuple[int, ...] = field(init=False)
     actions: int = field(init=False, default=len(MOVES))
@@ -58,10 +70,13 @@ class GridWorld(World):
         if not isinstance(self.observation, str) or self.observation not in OBSERVATION_MODES:
             named = shown(self.observation)
             raise UnknownNameError(f"unknown observation mode {named}; {did_you_mean(named, OBSERVATION_MODES)}")
-        slip = as_real(self.slip)
-        if slip is None or not 0.0 <= slip <= 1.0:
-            raise LapwingError(f"slip is a probability between 0 and 1, got {shown(self.slip)}")
-        object.__setattr__(self, "slip", slip)
+        for option in ("slip", "wind"):
+            probability = as_real(getattr(self, option))
+            if probability is None or not 0.0 <= probability <= 1.0:
+                raise LapwingError(f"{option} is a probability between 0 and 1, got {shown(getattr(self, option))}")
+            object.__setattr__(self, option, probability)
+        object.__setattr__(self, "one_way", _checked_places(self.one_way, "one_way", 1, self.layout))
+        object.__setattr__(self, "portals", _checked_places(self.portals, "portals", 2, self.layout))
         if self.policy is not None:
             object.__setattr__(self, "policy", checked_policy(self.policy, self.num_states))
         shapes = {"xy": (2,), "one_hot": (self.num_states,), "pixels": (*self.layout.shape, 3)}
@@ -81,12 +96,26 @@ class GridWorld(World):
         padded[1:-1, 1:-1] = self.layout.index
         here = self.layout.cells + 1
         targets = np.stack([padded[here[:, 0] + dr, here[:, 1] + dc] for dr, dc in MOVES], axis=1)
-        return np.where(targets >= 0, targets, np.arange(self.num_states, dtype=np.int32)[:, None])
+        targets = np.where(targets >= 0, targets, np.arange(self.num_states, dtype=np.int32)[:, None])
+        for row, column, name in self.one_way:
+            move = MOVE_NAMES.index(name)
+            beyond = padded[row + MOVES[move][0] + 1, column + MOVES[move][1] + 1]
+            if beyond >= 0:
+                targets[beyond, OPPOSITE[move]] = beyond
+        for row, column, name, to_row, to_column in self.portals:
+            targets[self.layout.index[row, column], MOVE_NAMES.index(name)] = self.layout.index[to_row, to_column]
+        return targets
+
+    @property
+    def is_directed(self) -> bool:
+        """Whether wind, one-way cells or portals make some steps easier than the steps back."""
+        return self.wind > 0 or bool(self.one_way) or bool(self.portals)
 
     def move_probabilities(self) -> NDArray[np.float64]:
-        """(states, 4): probability that each move is really made, policy and slip together."""
+        """(states, 4): probability that each move is really made, policy, slip and wind together."""
         policy = np.full((self.num_states, len(MOVES)), 1.0 / len(MOVES)) if self.policy is None else self.policy
-        return (1.0 - self.slip) * policy + self.slip / len(MOVES)
+        made = (1.0 - self.slip) * policy + self.slip / len(MOVES)
+        return made if self.wind == 0 else (1.0 - self.wind) * made + self.wind * np.eye(len(MOVES))[DOWN]
 
     def transition_matrix(self) -> "csr_array":
         """(states, states) row-stochastic matrix of the policy, sparse, float64 (paper, Section 2)."""
@@ -162,7 +191,7 @@ class GridWorld(World):
     def step(
         self, states: NDArray[Any], actions: "ArrayLike | None", rng: np.random.Generator
     ) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """One move each; None draws moves from the policy, slipping included.
+        """One move each; None draws moves from the policy, slips and wind included.
 
         Args:
             states: (n,) state numbers.
@@ -170,7 +199,7 @@ class GridWorld(World):
             rng: source of randomness.
 
         Returns:
-            (n,) next states, and the (n,) moves that were made, slips included.
+            (n,) next states, and the (n,) moves that were made, slips and wind included.
         """
         count = len(MOVES)
         if actions is not None:
@@ -179,7 +208,9 @@ class GridWorld(World):
                 slips = rng.random(len(states)) < self.slip
                 if slips.any():
                     moves = np.where(slips, rng.integers(count, size=len(states)), moves)
-        elif self.policy is None:  # slipping changes nothing when all moves are equally likely
+            if self.wind > 0:
+                moves = np.where(rng.random(len(states)) < self.wind, DOWN, moves)
+        elif self.policy is None and self.wind == 0:  # slipping changes nothing when all moves are equally likely
             moves = rng.integers(count, size=len(states), dtype=np.uint8)
         else:
             moves = (rng.random(len(states))[:, None] >= self._thresholds[states]).sum(axis=1)
@@ -203,7 +234,12 @@ class GridWorld(World):
         return moves
 
     def describe(self) -> dict[str, Any]:
-        """Layout, observation mode, slip and policy, as JSON types."""
+        """Layout, observation mode, slip, policy and what makes it directed, as JSON types."""
+        directed = {
+            "wind": self.wind,
+            "one_way": [list(place) for place in self.one_way],
+            "portals": [list(place) for place in self.portals],
+        }
         return {
             "kind": "grid",
             "name": self.name,
@@ -211,6 +247,8 @@ class GridWorld(World):
             "observation": self.observation,
             "slip": self.slip,
             "policy": None if self.policy is None else self.policy.tolist(),
+            # Left out where not used: descriptions are compared with those of files, and runs are known by them.
+            **{name: value for name, value in directed.items() if value},
         }
 
     def summary(self) -> dict[str, Any]:
@@ -224,7 +262,7 @@ class GridWorld(World):
         }
 
     def with_options(self, **options: Any) -> Self:
-        """The same layout with another ``observation``, ``slip`` or ``policy``."""
+        """The same layout with other options: ``observation``, ``slip``, ``policy``, ``wind`` and so on."""
         return replace(self, **options) if options else self
 
     def field_points(self, cells: int = FIELD_CELLS) -> NDArray[Any]:
@@ -316,6 +354,30 @@ def checked_policy(policy: "ArrayLike | Sequence[Sequence[float]]", num_states: 
             "divide each row by its sum"
         )
     return table / sums[:, None]
+
+
+def _checked_places(places: Any, option: str, cells: int, layout: Layout) -> tuple[Any, ...]:
+    """One-way cells or portals as tuples of plain types; every cell is free and every move known."""
+    form = "(row, column, move)" if cells == 1 else "(row, column, move, row, column)"
+    if not isinstance(places, Sequence) or isinstance(places, (str, bytes)):
+        raise ArgumentError(f"{option} is a list of {form}, got {shown(places)}")
+    checked = []
+    for place in places:
+        parts = list(place) if isinstance(place, Sequence) and not isinstance(place, (str, bytes)) else []
+        if len(parts) != 1 + 2 * cells or not isinstance(parts[2], str):
+            raise ArgumentError(f"{option} is a list of {form}, got {shown(place)} in it")
+        if parts[2] not in MOVE_NAMES:
+            raise UnknownNameError(f"{option}: unknown move {shown(parts[2])}; {did_you_mean(parts[2], MOVE_NAMES)}")
+        for start in (0, 3)[:cells]:
+            cell = [as_whole(number) for number in parts[start : start + 2]]
+            inside = all(
+                number is not None and 0 <= number < size for number, size in zip(cell, layout.shape, strict=True)
+            )
+            if not inside or not layout.free[cell[0], cell[1]]:
+                raise ArgumentError(f"{option}: {shown(tuple(parts[start : start + 2]))} is not a free cell")
+            parts[start : start + 2] = cell
+        checked.append(tuple(parts))
+    return tuple(checked)
 
 
 def _refuse_huge(size: int) -> None:

@@ -93,6 +93,11 @@ X XXX    X   X
 X       XX X X
 XXXXXXXXXXXXXX"""
 
+# The doors of the four rooms lead round clockwise.
+_CLOCKWISE = ((3, 6, "right"), (7, 9, "down"), (10, 6, "left"), (6, 2, "up"))
+# Outer corners lead to the middle of the opposite room, and nothing leads back.
+_PORTALS = ((1, 1, "up", 9, 9), (1, 11, "right", 9, 3), (11, 11, "down", 3, 3), (11, 1, "left", 3, 9))
+
 _L = """\
 XXXX
 X XX
@@ -109,6 +114,10 @@ def _grid(make: Callable[..., Layout], *arguments: Any, **options: Any) -> Calla
     return lambda: GridWorld(make(*arguments, **options))
 
 
+def _directed(name: str, description: str, **options: Any) -> Callable[[], World]:
+    return lambda: GridWorld(Layout.from_text(_FOUR_ROOMS, name, description), **options)
+
+
 def _continuous(text: str, deviation: float, name: str, description: str) -> Callable[[], World]:
     return lambda: ContinuousMaze(Layout.from_text(text, name, description), deviation)
 
@@ -122,6 +131,9 @@ WORLDS: dict[str, Callable[[], World]] = {
     "GridMaze-11": _grid(corridors, (11, 11), _CROSS_11, "GridMaze-11", "a cross of 17 cells"),
     "GridMaze-17": _grid(corridors, (17, 19), _FOLDED_17, "GridMaze-17", "one folded corridor, own fold"),
     "FourRooms": _grid(Layout.from_text, _FOUR_ROOMS, "FourRooms", "the classic four rooms"),
+    "WindyRooms": _directed("WindyRooms", "four rooms, wind 1/3 down", wind=1 / 3),
+    "OneWayRooms": _directed("OneWayRooms", "four rooms, one-way doors", one_way=_CLOCKWISE),
+    "PortalRooms": _directed("PortalRooms", "four rooms, portals in the corners", portals=_PORTALS),
     "Rooms-16": _grid(rooms, 4, 4, 4, seed=16, name="Rooms-16"),
     "Rooms-32": _grid(rooms, 8, 4, 4, seed=32, extra_doors=1, name="Rooms-32"),
     "Rooms-64": _grid(rooms, 8, 8, 4, seed=64, extra_doors=1, name="Rooms-64"),
@@ -242,6 +254,8 @@ def _named_world(name: str, layouts: str | Path | None) -> World:
         inner = _named_world(name.removeprefix(CONTINUOUS_PREFIX), layouts)
         if not isinstance(inner, GridWorld):
             raise ArgumentError(f"{shown(name)}: {CONTINUOUS_PREFIX} goes before the name of a grid world or a layout")
+        if inner.is_directed:
+            raise ArgumentError(f"{shown(name)}: a continuous maze has no wind, one-way doors or portals")
         return ContinuousMaze(inner.layout, name=CONTINUOUS_PREFIX + inner.name)
     if name.endswith(".txt"):
         return GridWorld(Layout.from_file(name))
@@ -299,7 +313,8 @@ def world_from_description(description: Any) -> World | None:
         grid = convert(description, GridDescription, "the description of a world")
         observation: Any = grid.observation
         policy: Any = grid.policy  # whose rows the world checks
-        return GridWorld(Layout.from_text(grid.layout, name=grid.name), observation, grid.slip, policy)
+        directed: dict[str, Any] = {"wind": grid.wind, "one_way": grid.one_way, "portals": grid.portals}
+        return GridWorld(Layout.from_text(grid.layout, name=grid.name), observation, grid.slip, policy, **directed)
     # A world registered by its user has a kind of its own, and is known by its name.
     if isinstance(name, str) and name in WORLDS:
         world = WORLDS[name]()

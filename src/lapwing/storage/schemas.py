@@ -89,6 +89,9 @@ class GridDescription(Struct, frozen=True):
     observation: str
     slip: float
     policy: list[list[float]] | None = None
+    wind: float = 0.0
+    one_way: list[tuple[int, int, str]] = []
+    portals: list[tuple[int, int, str, int, int]] = []
 
 
 class ContinuousDescription(Struct, frozen=True):
