@@ -34,6 +34,9 @@ MEASURED = ("residuals", "operator_values", "angles", "data_angles", "dual_gaps"
 FINITE = ("mu", "operator_values", "mu_errors")
 SIZES = ("residuals", "angles", "data_angles", "dual_gaps", "mu_errors")
 
+# A one-step eigenvalue below this is zero up to rounding.
+SMALLEST_EIGENVALUE = 1e-13
+
 
 @dataclass(frozen=True, eq=False)
 class LaplacianRepresentation:
@@ -112,6 +115,37 @@ class LaplacianRepresentation:
         except ValueError as error:
             raise ArgumentError(f"observations must be one array, all of the same shape: {error}") from error
         return self.encoder.encode(given)
+
+    def embedding(self, observations: "ArrayLike", scaled: bool = True) -> NDArray[np.floating[Any]]:
+        """Components without the constant one, scaled so that squared distances are commute times.
+
+        The scaled form is ``psi_i = u_i / sqrt(lambda_i)`` with one-step eigenvalues (Wang et al., 2023); see
+        :mod:`lapwing.applications` for what its distances are.
+
+        Args:
+            observations: (n, ...) of any numeric type.
+            scaled: False for the plain components u_i.
+
+        Returns:
+            (n, dim - 1) values, components 2 to ``dim``.
+
+        Raises:
+            ArgumentError: where ``dim`` is 1, or an eigenvalue beyond the first is 0: the world is in unconnected
+                parts, and no finite scale keeps them apart.
+        """
+        if self.dim < 2:
+            raise ArgumentError("an embedding leaves out the constant component, and this is all there is; take dim=2")
+        values = self.transform(observations)[:, 1:]
+        if not scaled:
+            return values
+        eigenvalues = 1.0 - self.mu[1 : self.dim]
+        if not eigenvalues.min() > SMALLEST_EIGENVALUE:
+            number = 2 + int(np.argmin(eigenvalues))
+            raise ArgumentError(
+                f"eigenvalue {number} is {eigenvalues.min():.2g}, not above 0: the world is in unconnected parts, and "
+                "times between them are infinite; take scaled=False, or one part of the world"
+            )
+        return values / np.sqrt(eigenvalues)
 
     @property
     def eigenvalues(self) -> NDArray[np.float64]:
