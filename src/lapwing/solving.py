@@ -28,6 +28,7 @@ from lapwing.operators.eigensolver import Eigenpairs, Say, lowest_mu, smallest_e
 from lapwing.operators.operator import (
     KNOWN_ROWS,
     Operator,
+    operator_from_directed_counts,
     operator_from_discretisation,
     operator_from_matrix,
     operator_from_trajectories,
@@ -49,6 +50,7 @@ def operator(
     policy: "ArrayLike | None" = None,
     rho: "ArrayLike | str | None" = None,
     layouts: str | Path | None = None,
+    directed: bool = False,
 ) -> Operator:
     """The one-step operator of a world, a row-stochastic matrix, or experience (counts).
 
@@ -62,6 +64,8 @@ def operator(
             or one weight per state. For experience of reversible dynamics whose stationary distribution is known;
             see :func:`lapwing.operators.operator_from_trajectories`.
         layouts: folder of layout files.
+        directed: for experience: count steps one way, so that directed dynamics stay directed; hitting times need
+            this. Worlds and matrices are never symmetrised here.
 
     Returns:
         The operator with its weights and the observation of each state.
@@ -72,6 +76,9 @@ def operator(
     """
     if isinstance(source, Trajectories):
         _refuse_options(source, observation=observation, slip=slip, policy=policy)
+        if directed:
+            _refuse_options(source, rho=rho)
+            return operator_from_directed_counts(source)
         return operator_from_trajectories(source, rho)
     if isinstance(source, Operator):
         _refuse_options(source, observation=observation, slip=slip, policy=policy, rho=rho)

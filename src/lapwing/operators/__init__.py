@@ -5,6 +5,7 @@ from lapwing.operators.eigensolver import Eigenpairs, smallest_eigenpairs
 from lapwing.operators.operator import (
     Operator,
     laplacian,
+    operator_from_directed_counts,
     operator_from_matrix,
     operator_from_trajectories,
     operator_from_world,
@@ -19,6 +20,7 @@ __all__ = [
     "canonical_signs",
     "group_degenerate",
     "laplacian",
+    "operator_from_directed_counts",
     "operator_from_matrix",
     "operator_from_trajectories",
     "operator_from_world",

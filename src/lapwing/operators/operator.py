@@ -197,6 +197,34 @@ def operator_and_rows(data: Trajectories, rho: "ArrayLike | str | None" = None) 
     return Operator(matrix, degree[seen] / degree.sum(), observations, exact=False, metadata=metadata), seen
 
 
+def operator_from_directed_counts(data: Trajectories) -> Operator:
+    """The tabular estimate of directed dynamics: transitions counted one way, not symmetrised.
+
+    States that were left but never reached again, or reached but never left, have no place in an estimate of
+    stationary dynamics: the operator is over the largest set of states, by transitions, that all reach one another.
+
+    Args:
+        data: experience whose observations repeat.
+
+    Returns:
+        The operator, not exact; ``metadata["states_left_out"]`` says how many visited states it does not hold.
+    """
+    counts = csr_array(data.counts(), dtype=np.float64)
+    visits = np.asarray(counts.sum(axis=1)).ravel()
+    labels = connected_components(counts, directed=True, connection="strong")[1]
+    kept = np.flatnonzero(labels == np.argmax(np.bincount(labels, visits)))
+    inside = csr_array(counts[kept][:, kept])
+    sums = np.asarray(inside.sum(axis=1)).ravel()
+    if not sums.min() > 0:
+        raise DataError("no two states of these data reach one another; collect longer episodes")
+    matrix = csr_array(diags_array(1.0 / sums) @ inside)
+    visited = int(np.count_nonzero(np.asarray((counts + counts.T).sum(axis=1)).ravel()))
+    metadata = {**data.metadata, "transitions": data.num_transitions, "episodes": data.num_episodes}
+    metadata |= {"directed": True, "states_left_out": visited - len(kept)}
+    observations = np.asarray(data.observations[kept])
+    return Operator(matrix, stationary_distribution(matrix), observations, exact=False, metadata=metadata)
+
+
 def _counted_steps(data: Trajectories, rho: ArrayLike | str) -> tuple[Operator, NDArray[np.int64]]:
     """The operator that keeps a known rho, and the row of the table that each of its states is."""
     if not data.has_table:
