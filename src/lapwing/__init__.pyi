@@ -1,6 +1,7 @@
 # The public names of the package, each listed once: type checkers and editors read them here, and `__init__.py` builds
 # its table of lazy imports from this file.
 
+from lapwing import applications as applications
 from lapwing import encoders as encoders
 from lapwing import environments as environments
 from lapwing import objectives as objectives
