@@ -24,6 +24,9 @@ STAND_INS = {
     "GridRoom-64": "Rooms-64",
 }
 
+# Worlds of the applications' literature: what stands for them where no layouts folder has them.
+DOMAINS = {"FourRoom-104": "FourRooms", "HardMaze": "rooms:3x3x4:3", "TwoRoom": "rooms:1x2x10:0"}
+
 AUTHORS, SAME, STAND_IN, OTHER = "authors' layout", "own layout, same geometry", "own stand-in", "own choice"
 
 
@@ -66,10 +69,13 @@ def study_world(name: str, layouts: Path | None) -> StudyWorld:
         >>> study_world("GridRoom-16", None).label, study_world("GridRoom-1", None).label
         ('Rooms-16', 'GridRoom-1')
     """
+    theirs = name in PAPER_WORLDS or name in DOMAINS
     if name in layout_files(layouts):
-        return StudyWorld(name, make_world(name, layouts=layouts), AUTHORS if name in PAPER_WORLDS else OTHER)
+        return StudyWorld(name, make_world(name, layouts=layouts), AUTHORS if theirs else OTHER)
     if name in STAND_INS:
         return StudyWorld(name, make_world(STAND_INS[name]), STAND_IN)
+    if name in DOMAINS:
+        return StudyWorld(name, make_world(DOMAINS[name]), SAME if name == "FourRoom-104" else STAND_IN)
     if name in PAPER_WORLDS:
         return StudyWorld(name, make_world(name), SAME)
     paper_names = {own: theirs for theirs, own in STAND_INS.items()}

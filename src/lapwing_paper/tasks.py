@@ -1,4 +1,4 @@
-"""What a run does: learn and score, or check the theory. Functions from a specification to an outcome."""
+"""What a run does: learn and score, check the theory, or measure distances. From a specification to an outcome."""
 
 import math
 import time
@@ -14,6 +14,7 @@ from lapwing.encoders import RotatedEncoder
 from lapwing.environments import world_from_description
 from lapwing.errors import DataError, LapwingWarning
 from lapwing.training import NetworkCollapsedError
+from lapwing_paper.distance_tasks import compare_distances, compare_hitting_times
 from lapwing_paper.gluing import glue_episodes
 from lapwing_paper.run_store import Outcome
 from lapwing_paper.theory.claims import check_claims
@@ -100,7 +101,12 @@ def check_theory(specification: dict[str, Any]) -> Outcome:
     return Outcome({"claims": [asdict(claim) for claim in claims]})
 
 
-TASKS: dict[str, Callable[[dict[str, Any]], Outcome]] = {"learn": learn_and_score, "theory": check_theory}
+TASKS: dict[str, Callable[[dict[str, Any]], Outcome]] = {
+    "learn": learn_and_score,
+    "theory": check_theory,
+    "distances": compare_distances,
+    "hitting-times": compare_hitting_times,
+}
 
 
 def _scores(model: LaplacianRepresentation, truth: LaplacianRepresentation) -> dict[str, Any]:

@@ -4,8 +4,10 @@ from lapwing.errors import UnknownNameError, did_you_mean
 from lapwing_paper.studies import (
     ablation,
     brittle_ggdo,
+    commute_distances,
     comparison_pixels,
     comparison_xy,
+    directed_times,
     eigenvalue_bias,
     eigenvalues,
     fair_ggdo,
@@ -38,6 +40,8 @@ STUDIES: dict[str, Study] = {
         pixels_centred,
         horizons,
         many_components,
+        commute_distances,
+        directed_times,
     )
 }
 
