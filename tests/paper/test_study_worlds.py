@@ -9,6 +9,7 @@ from lapwing.errors import LapwingError
 from lapwing_paper.published_numbers import published_cosines
 from lapwing_paper.study_worlds import (
     AUTHORS,
+    DOMAINS,
     OTHER,
     SAME,
     STAND_IN,
@@ -65,6 +66,16 @@ def test_a_layouts_folder_gives_the_authors_world_and_says_so(folder: Path) -> N
     assert (found.label, found.origin, found.is_the_papers) == ("GridRoom-16", AUTHORS, True)
     assert found.world.num_states == 5
     assert origins_note((found,)) == "Layouts: authors' layout: GridRoom-16."
+
+
+def test_worlds_of_the_applications_have_stand_ins_and_are_read_from_a_layouts_folder(tmp_path: Path) -> None:
+    for name, own in DOMAINS.items():
+        found = study_world(name, None)
+        assert (found.paper_name, found.world.name) == (name, own)
+        assert found.origin == (SAME if name == "FourRoom-104" else STAND_IN)
+        (tmp_path / f"{name}.txt").write_text(TINY)
+        found = study_world(name, tmp_path)
+        assert (found.label, found.origin, found.world.num_states) == (name, AUTHORS, 5)
 
 
 def test_a_layouts_folder_leaves_the_other_worlds_alone(folder: Path) -> None:

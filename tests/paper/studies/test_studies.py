@@ -52,6 +52,24 @@ FINAL = {
     "pixels-centred": "subspace_cosine",
 }
 
+# The settings of runs that do not train as the others do, and the numbers of those that measure distances.
+SETTINGS = {
+    "theory": {"size", "dim"},
+    "distances": {"dim", "transitions", "steps"},
+    "hitting-times": {"dims", "transitions"},
+}
+MEASURED = {
+    "distances": [
+        *("identity_error", "states"),
+        *(f"{who}{what}" for who in ("", "counting_") for what in ("plain_spearman", "psi_spearman")),
+        *(f"{who}{what}" for who in ("", "counting_") for what in ("plain_stuck", "psi_stuck")),
+    ],
+    "hitting-times": [
+        *("states", "reversible", "full_rank_error", "solve_error"),
+        *(f"{kind}_{dim}" for kind in ("directed", "symmetrised", "symmetrised_hitting") for dim in (8, 11, 20)),
+    ],
+}
+
 
 @pytest.fixture(autouse=True)
 def no_layouts_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,6 +84,8 @@ def fabricate(run: StudyRun) -> Outcome:
     rng = np.random.default_rng(int(run.key[-12:], 16))
     if run.task == "theory":
         return Outcome({"claims": [made_up_claim("lemma", True, 1e-13), made_up_claim("theorem", False, 0.25)]})
+    if run.task in MEASURED:
+        return Outcome({name: float(rng.uniform(0.5, 1.0)) for name in MEASURED[run.task]})
     options = run.settings["options"]
     dim = int(options.get("dim", 11))
     numbers: dict[str, Any] = similarities(rng, dim)
@@ -245,7 +265,7 @@ def test_runs_differ_cover_every_world_and_seed_and_have_settings_that_are_under
             if run.task == "learn":
                 assert make_config(run.settings["preset"], **run.settings["options"]).steps >= 1
             else:
-                assert set(run.settings) == {"size", "dim"}
+                assert set(run.settings) == SETTINGS[run.task]
 
 
 def test_what_the_user_asks_for_takes_the_place_of_the_spec() -> None:
