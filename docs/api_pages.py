@@ -14,8 +14,8 @@ from mkdocs.structure.files import File, Files
 import lapwing
 
 PACKAGES = (
-    "environments", "data", "operators", "objectives", "encoders", "diagnostics", "evaluation", "training", "plots",
-    "report", "storage",
+    "environments", "data", "operators", "objectives", "encoders", "diagnostics", "evaluation", "training",
+    "applications", "plots", "report", "storage",
 )  # fmt: skip
 
 

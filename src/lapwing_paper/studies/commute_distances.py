@@ -97,7 +97,8 @@ STUDY = Study(
     quick=Scale(seeds=1, steps=800, transitions=1_000_000),
     full=Scale(seeds=10, steps=1_600, transitions=1_000_000),
     deviations=(
-        "The literature shows such distances as pictures; the reference values were computed for this study.",
+        "No published numbers of this kind are known to us; the reference values come from separate NumPy and SciPy "
+        "scripts.",
         "HardMaze and TwoRoom are worlds of Wu, Tucker and Nachum (2019), here with four moves instead of five: a "
         "fifth that stays changes eigenvalues by a common factor and no distance's rank. They are read from --layouts; "
         "without it worlds of our own stand in.",
