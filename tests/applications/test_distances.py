@@ -21,7 +21,7 @@ from lapwing.applications import (
     reversible_hitting_times,
 )
 from lapwing.errors import ArgumentError, DataError
-from worlds_by_kind import DIRECTED
+from worlds_by_kind import DIRECTED, GRIDS
 
 SMALL = ("GridMaze-7", "GridMaze-9", "GridMaze-11", "GridMaze-17", "GridRoomSym-4", "FourRooms", "Maze-19")
 
@@ -64,6 +64,14 @@ def test_commute_times_with_all_components_equal_linear_solves(name: str) -> Non
     model = lw.solve(name, operator.num_states)
     assert relative_error(commute_times(model, operator.observations), times + times.T) < 1e-8
     assert relative_error(reversible_hitting_times(model, operator.observations), times) < 1e-8
+
+
+@pytest.mark.parametrize("name", sorted({*GRIDS} - {*SMALL, *DIRECTED, "Rooms-64"}))
+def test_commute_times_with_all_components_equal_hitting_times_both_ways_in_larger_worlds(name: str) -> None:
+    operator = lw.operator(name)
+    times = hitting_times(operator)
+    found = commute_times(lw.solve(name, operator.num_states), operator.observations)
+    assert relative_error(found, times + times.T) < 1e-6
 
 
 @given(st.integers(2, 12), st.integers(0, 10_000))
