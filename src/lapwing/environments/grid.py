@@ -369,13 +369,11 @@ def _checked_places(places: Any, option: str, cells: int, layout: Layout) -> tup
         if parts[2] not in MOVE_NAMES:
             raise UnknownNameError(f"{option}: unknown move {shown(parts[2])}; {did_you_mean(parts[2], MOVE_NAMES)}")
         for start in (0, 3)[:cells]:
-            cell = [as_whole(number) for number in parts[start : start + 2]]
-            inside = all(
-                number is not None and 0 <= number < size for number, size in zip(cell, layout.shape, strict=True)
-            )
-            if not inside or not layout.free[cell[0], cell[1]]:
+            row, column = map(as_whole, parts[start : start + 2])
+            inside = row in range(layout.shape[0]) and column in range(layout.shape[1])
+            if not inside or not layout.free[row, column]:
                 raise ArgumentError(f"{option}: {shown(tuple(parts[start : start + 2]))} is not a free cell")
-            parts[start : start + 2] = cell
+            parts[start : start + 2] = row, column
         checked.append(tuple(parts))
     return tuple(checked)
 
