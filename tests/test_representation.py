@@ -317,3 +317,31 @@ def test_left_over_weights_that_belong_to_nothing_are_ignored(saved: Path) -> No
     (saved / WEIGHTS).unlink()
     with pytest.raises(LapwingError, match="checksums differ"):
         load(saved)
+
+
+# --- the embedding ---------------------------------------------------------------------------------------------------
+
+
+def test_the_embedding_is_the_components_without_the_constant_over_the_roots_of_eigenvalues() -> None:
+    model = solve("FourRooms", 5, definition="successor(0.9)")
+    table, _ = model.encoder.support()  # type: ignore[attr-defined]
+    plain = model.embedding(table, scaled=False)
+    assert plain.shape == (104, 4)
+    np.testing.assert_array_equal(plain, model.transform(table)[:, 1:])
+    # One-step eigenvalues, whatever the definition in which the model gives them.
+    np.testing.assert_allclose(model.embedding(table), plain / np.sqrt(model.eigenvalues_in("one_step")[1:]))
+
+
+def test_a_negative_eigenvalue_gives_an_error_and_no_nan(cross: LaplacianRepresentation) -> None:
+    model = replace(cross, mu=np.array([1.0, 1.01, *cross.mu[2:]]))
+    table, _ = model.encoder.support()  # type: ignore[attr-defined]
+    with pytest.raises(LapwingError, match=r"eigenvalue 2 is -0\.01"):
+        model.embedding(table)
+    assert np.isfinite(model.embedding(table, scaled=False)).all()
+
+
+def test_one_component_has_no_embedding() -> None:
+    model = solve("GridMaze-7", 1)
+    table, _ = model.encoder.support()  # type: ignore[attr-defined]
+    with pytest.raises(LapwingError, match="take dim=2"):
+        model.embedding(table, scaled=False)

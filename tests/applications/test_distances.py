@@ -1,7 +1,6 @@
 """Times between states against closed forms and one linear solve per goal."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -130,15 +129,6 @@ def test_two_sets_of_observations_give_a_block_of_the_table() -> None:
         np.testing.assert_allclose(function(model, table[:3], table[50:54]), function(model, table)[:3, 50:54])
 
 
-def test_the_embedding_is_the_components_without_the_constant_over_the_roots_of_eigenvalues() -> None:
-    model, table = lw.solve("FourRooms", 5, definition="successor(0.9)"), lw.operator("FourRooms").observations
-    plain = model.embedding(table, scaled=False)
-    assert plain.shape == (104, 4)
-    np.testing.assert_array_equal(plain, model.transform(table)[:, 1:])
-    # One-step eigenvalues, whatever the definition in which the model gives them.
-    np.testing.assert_allclose(model.embedding(table), plain / np.sqrt(model.eigenvalues_in("one_step")[1:]))
-
-
 def test_doors_are_the_most_central_states_with_few_components() -> None:
     world = lw.make_world("FourRooms")
     doors = [world.layout.index[cell] for cell in ((3, 6), (6, 2), (7, 9), (10, 6))]  # type: ignore[attr-defined]
@@ -253,21 +243,6 @@ def test_hitting_times_are_counted_from_experience_of_directed_worlds(name: str)
     assert not operator.is_reversible()
 
 
-def test_states_that_are_never_reached_again_are_left_out_of_directed_counts() -> None:
-    data = lw.from_arrays([[[0.0], [1.0], [2.0], [1.0], [2.0], [1.0], [3.0]]])
-    operator = lw.operator(data, directed=True)
-    assert operator.observations.ravel().tolist() == [1.0, 2.0]
-    assert operator.metadata["states_left_out"] == 2
-    np.testing.assert_allclose(operator.matrix.toarray(), [[0.0, 1.0], [1.0, 0.0]])
-
-
-def test_data_that_never_return_have_no_directed_operator() -> None:
-    with pytest.raises(DataError, match="reach one another"):
-        lw.operator(lw.from_arrays([[[0.0], [1.0], [2.0]]]), directed=True)
-    with pytest.raises(ArgumentError, match="rho"):
-        lw.operator(lw.collect("GridMaze-7", 1000), directed=True, rho="uniform")
-
-
 # --- diffusion and cover times ---------------------------------------------------------------------------------------
 
 
@@ -356,12 +331,6 @@ def test_an_unconnected_world_has_a_plain_embedding_and_no_scaled_one() -> None:
     for call in (lambda: model.embedding(table), lambda: commute_times(model, table)):
         with pytest.raises(ArgumentError, match="unconnected parts"):
             call()
-
-
-def test_a_negative_eigenvalue_gives_no_nan() -> None:
-    model = replace(MODEL, mu=np.array([1.0, 1.01, 0.9, *MODEL.mu[3:]]))
-    with pytest.raises(ArgumentError, match=r"eigenvalue 2 is -0\.01"):
-        model.embedding(TABLE)
 
 
 def test_dynamics_without_enough_eigenvectors_are_refused() -> None:

@@ -410,3 +410,18 @@ def test_a_known_rho_leaves_room_for_no_more_flow_than_it_has() -> None:
 def test_a_known_rho_needs_observations_that_repeat() -> None:
     with pytest.raises(DataError, match="repeat"):
         lw.operator(lw.collect("Box-2", 1_000, seed=0), rho="uniform")
+
+
+def test_states_that_are_never_reached_again_are_left_out_of_directed_counts() -> None:
+    data = lw.from_arrays([[[0.0], [1.0], [2.0], [1.0], [2.0], [1.0], [3.0]]])
+    operator = lw.operator(data, directed=True)
+    assert operator.observations.ravel().tolist() == [1.0, 2.0]
+    assert operator.metadata["states_left_out"] == 2
+    np.testing.assert_allclose(operator.matrix.toarray(), [[0.0, 1.0], [1.0, 0.0]])
+
+
+def test_data_that_never_return_have_no_directed_operator() -> None:
+    with pytest.raises(DataError, match="reach one another"):
+        lw.operator(lw.from_arrays([[[0.0], [1.0], [2.0]]]), directed=True)
+    with pytest.raises(ArgumentError, match="rho"):
+        lw.operator(lw.collect("GridMaze-7", 1000), directed=True, rho="uniform")
