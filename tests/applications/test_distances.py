@@ -12,12 +12,12 @@ import lapwing as lw
 from lapwing.applications import (
     bottleneck_scores,
     commute_times,
-    cover_time,
-    diffusion_time,
     distances,
     hitting_times,
     largest_hitting_time,
+    mean_hitting_time,
     reversible_hitting_times,
+    walk_cover_time,
 )
 from lapwing.errors import ArgumentError, DataError
 from worlds_by_kind import DIRECTED, GRIDS
@@ -250,7 +250,7 @@ def test_hitting_times_are_counted_from_experience_of_directed_worlds(name: str)
 def test_diffusion_times_are_those_of_the_literature_and_of_the_eigenvalues(name: str, published: float) -> None:
     operator = lw.operator(name)
     count = operator.num_states
-    found = diffusion_time(operator)
+    found = mean_hitting_time(operator)
     assert found == pytest.approx(published, abs=1e-3)
     inverse = (1.0 / lw.solve(name, count).eigenvalues[1:]).sum()
     assert found == pytest.approx(count / (count - 1) * inverse, rel=1e-9)
@@ -263,7 +263,7 @@ def test_largest_hitting_times_are_what_covering_options_call_cover_times(name: 
 
 def test_times_of_an_unconnected_world_are_infinite() -> None:
     operator = lw.operator(lw.Layout.from_text("  X  "))
-    assert diffusion_time(operator) == largest_hitting_time(operator) == np.inf
+    assert mean_hitting_time(operator) == largest_hitting_time(operator) == np.inf
 
 
 def test_cover_times_match_closed_forms() -> None:
@@ -272,14 +272,14 @@ def test_cover_times_match_closed_forms() -> None:
     complete = (np.ones((count, count)) - np.eye(count)) / (count - 1)
     harmonic = (1.0 / np.arange(1, count)).sum()
     for matrix, wanted in ((cycle, count * (count - 1) / 2), (complete, (count - 1) * harmonic)):
-        found = cover_time(lw.operator(matrix), walks=20_000, seed=1)
+        found = walk_cover_time(lw.operator(matrix), walks=20_000, seed=1)
         assert abs(found.mean - wanted) < 4 * found.standard_error < 0.03 * wanted
-    assert cover_time(lw.operator(directed_cycle(5)), walks=10) == (4.0, 0.0)
+    assert walk_cover_time(lw.operator(directed_cycle(5)), walks=10) == (4.0, 0.0)
 
 
 def test_cover_times_have_seeds() -> None:
     operator = lw.operator("GridMaze-7")
-    first, again, other = (cover_time(operator, 50, seed) for seed in (3, 3, 4))
+    first, again, other = (walk_cover_time(operator, 50, seed) for seed in (3, 3, 4))
     assert first == again != other
 
 
@@ -307,14 +307,14 @@ TABLE = OPERATOR.observations
         (lambda: hitting_times(OPERATOR, 2.5), "dim must be a whole number"),
         (lambda: hitting_times(lw.operator("room:70x70")), "the limit is 4,000"),
         (lambda: hitting_times(lw.operator(np.eye(2), rho="uniform"), 2), "do not all reach one another"),
-        (lambda: diffusion_time(lw.operator([[1.0]])), "one state only"),
+        (lambda: mean_hitting_time(lw.operator([[1.0]])), "one state only"),
         (lambda: largest_hitting_time(lw.operator([[1.0]])), "one state only"),
-        (lambda: cover_time(lw.operator(np.eye(2), rho="uniform")), "no walk covers them"),
-        (lambda: cover_time(OPERATOR, walks=1), "walks must be"),
-        (lambda: cover_time(OPERATOR, walks="many"), "walks must be"),
-        (lambda: cover_time(OPERATOR, seed=-1), "a seed is"),
-        (lambda: cover_time(OPERATOR, longest=0), "longest must be"),
-        (lambda: cover_time(OPERATOR, longest=12), "had not been everywhere"),
+        (lambda: walk_cover_time(lw.operator(np.eye(2), rho="uniform")), "no walk covers them"),
+        (lambda: walk_cover_time(OPERATOR, walks=1), "walks must be"),
+        (lambda: walk_cover_time(OPERATOR, walks="many"), "walks must be"),
+        (lambda: walk_cover_time(OPERATOR, seed=-1), "a seed is"),
+        (lambda: walk_cover_time(OPERATOR, longest=0), "longest must be"),
+        (lambda: walk_cover_time(OPERATOR, longest=12), "had not been everywhere"),
     ],
 )
 def test_bad_input_is_explained(call: Callable[[], Any], words: str) -> None:

@@ -4,20 +4,20 @@ from lapwing.applications.distances import (
     CoverTime,
     bottleneck_scores,
     commute_times,
-    cover_time,
-    diffusion_time,
     hitting_times,
     largest_hitting_time,
+    mean_hitting_time,
     reversible_hitting_times,
+    walk_cover_time,
 )
 
 __all__ = [
     "CoverTime",
     "bottleneck_scores",
     "commute_times",
-    "cover_time",
-    "diffusion_time",
     "hitting_times",
     "largest_hitting_time",
+    "mean_hitting_time",
     "reversible_hitting_times",
+    "walk_cover_time",
 ]

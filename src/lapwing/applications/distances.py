@@ -144,7 +144,7 @@ def hitting_times(operator: Operator, dim: int | None = None) -> NDArray[np.floa
     return _spectral_hitting_times(matrix, whole)
 
 
-def diffusion_time(operator: Operator) -> float:
+def mean_hitting_time(operator: Operator) -> float:
     """Expected steps from one random state to another (Machado et al., 2017): mean over goals, then over starts.
 
     Args:
@@ -155,7 +155,7 @@ def diffusion_time(operator: Operator) -> float:
 
     Example:
         >>> import lapwing as lw
-        >>> round(diffusion_time(lw.operator("room:10x10")), 3)
+        >>> round(mean_hitting_time(lw.operator("room:10x10")), 3)
         271.965
     """
     times = _times_between_several(operator)
@@ -170,12 +170,12 @@ def largest_hitting_time(operator: Operator) -> float:
         operator: of 2 to 4,000 states.
 
     Returns:
-        The time; infinite where states do not all reach one another. :func:`cover_time` is the true cover time.
+        The time; infinite where states do not all reach one another. :func:`walk_cover_time` is the true cover time.
     """
     return float(_times_between_several(operator).max(axis=1).mean())
 
 
-def cover_time(operator: Operator, walks: int = 1000, seed: int = 0, longest: int = 1_000_000) -> CoverTime:
+def walk_cover_time(operator: Operator, walks: int = 1000, seed: int = 0, longest: int = 1_000_000) -> CoverTime:
     """Expected steps until a walk from a random state has been in every state, by simulation.
 
     Args:
