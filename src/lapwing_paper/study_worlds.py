@@ -1,10 +1,11 @@
 """The paper's environments in a study: the authors' layouts if a folder has them, otherwise our own."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from lapwing import make_world
-from lapwing.environments import World, layout_files
+from lapwing import GridWorld, make_world
+from lapwing.environments import World, corridors, layout_files
 from lapwing.errors import ArgumentError
 
 # In the order of the number of states.
@@ -24,8 +25,15 @@ STAND_INS = {
     "GridRoom-64": "Rooms-64",
 }
 
-# Worlds of the applications' literature: what stands for them where no layouts folder has them.
-DOMAINS = {"FourRoom-104": "FourRooms", "HardMaze": "rooms:3x3x4:3", "TwoRoom": "rooms:1x2x10:0"}
+# Worlds of the papers on distances and options: those whose geometry follows from a rule, and stand-ins for the others.
+_I_MAZE = ((17, 5), [[(1, 1), (1, 3)], [(1, 2), (15, 2)], [(15, 1), (15, 3)]], "I-Maze")
+DOMAINS: dict[str, Callable[[], World]] = {
+    "room:9x9": lambda: make_world("room:9x9"),
+    "room:10x10": lambda: make_world("room:10x10"),
+    "I-Maze": lambda: GridWorld(corridors(*_I_MAZE)),
+    "FourRoom-104": lambda: make_world("FourRooms"),
+}
+DOMAIN_STAND_INS = {"HardMaze": "rooms:3x3x4:3", "TwoRoom": "rooms:1x2x10:0"}
 
 AUTHORS, SAME, STAND_IN, OTHER = "authors' layout", "own layout, same geometry", "own stand-in", "own choice"
 
@@ -69,13 +77,13 @@ def study_world(name: str, layouts: Path | None) -> StudyWorld:
         >>> study_world("GridRoom-16", None).label, study_world("GridRoom-1", None).label
         ('Rooms-16', 'GridRoom-1')
     """
-    theirs = name in PAPER_WORLDS or name in DOMAINS
+    theirs = name in PAPER_WORLDS or name in DOMAINS or name in DOMAIN_STAND_INS
     if name in layout_files(layouts):
         return StudyWorld(name, make_world(name, layouts=layouts), AUTHORS if theirs else OTHER)
-    if name in STAND_INS:
-        return StudyWorld(name, make_world(STAND_INS[name]), STAND_IN)
     if name in DOMAINS:
-        return StudyWorld(name, make_world(DOMAINS[name]), SAME if name == "FourRoom-104" else STAND_IN)
+        return StudyWorld(name, DOMAINS[name](), SAME)
+    if own := (STAND_INS | DOMAIN_STAND_INS).get(name):
+        return StudyWorld(name, make_world(own), STAND_IN)
     if name in PAPER_WORLDS:
         return StudyWorld(name, make_world(name), SAME)
     paper_names = {own: theirs for theirs, own in STAND_INS.items()}

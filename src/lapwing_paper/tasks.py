@@ -1,4 +1,4 @@
-"""What a run does: learn and score, check the theory, or measure distances. From a specification to an outcome."""
+"""What a run does: learn and score, check the theory, measure distances, walk with options."""
 
 import math
 import time
@@ -16,6 +16,7 @@ from lapwing.errors import DataError, LapwingWarning
 from lapwing.training import NetworkCollapsedError
 from lapwing_paper.distance_tasks import compare_distances, compare_hitting_times
 from lapwing_paper.gluing import glue_episodes
+from lapwing_paper.option_tasks import cover_times, diffusion_option_steps, diffusion_times
 from lapwing_paper.run_store import Outcome
 from lapwing_paper.theory.claims import check_claims
 
@@ -106,6 +107,9 @@ TASKS: dict[str, Callable[[dict[str, Any]], Outcome]] = {
     "theory": check_theory,
     "distances": compare_distances,
     "hitting-times": compare_hitting_times,
+    "diffusion-time": diffusion_times,
+    "cover-time": cover_times,
+    "diffusion-options": diffusion_option_steps,
 }
 
 

@@ -62,6 +62,19 @@ def test_the_transition_matrix_equals_the_one_made_by_hand(name: str, slip: floa
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 99), st.floats(0, 1))
+def test_the_matrices_of_the_moves_average_to_the_transition_matrix(
+    rows: int, columns: int, seed: int, slip: float
+) -> None:
+    layout = perfect_maze(rows, columns, seed)
+    policy = random_policy(layout.num_cells, seed)
+    world = GridWorld(layout, slip=slip, policy=policy)
+    matrices = np.stack([matrix.toarray() for matrix in world.action_matrices()])
+    np.testing.assert_allclose(matrices.sum(axis=2), 1.0, rtol=0, atol=1e-14)
+    averaged = np.einsum("sa,ast->st", policy, matrices)
+    np.testing.assert_allclose(averaged, world.transition_matrix().toarray(), rtol=0, atol=1e-14)
+
+
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(0, 99), st.floats(0, 1))
 def test_the_transition_matrix_is_row_stochastic(rows: int, columns: int, seed: int, slip: float) -> None:
     layout = perfect_maze(rows, columns, seed)
     matrix = GridWorld(layout, slip=slip, policy=random_policy(layout.num_cells, seed)).transition_matrix()

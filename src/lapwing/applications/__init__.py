@@ -1,4 +1,4 @@
-"""What a representation is used for; each application takes one however it was made."""
+"""What a Laplacian representation is used for. Each part takes any representation, exact or learned."""
 
 from lapwing.applications.distances import (
     CoverTime,
@@ -10,14 +10,38 @@ from lapwing.applications.distances import (
     reversible_hitting_times,
     walk_cover_time,
 )
+from lapwing.applications.options import (
+    Option,
+    algebraic_connectivity,
+    cover_time,
+    covering_options,
+    diffusion_options,
+    diffusion_time,
+    eigenoptions,
+    eigenpurpose_options,
+    expected_steps,
+    point_options,
+    state_graph,
+)
 
 __all__ = [
     "CoverTime",
+    "Option",
+    "algebraic_connectivity",
     "bottleneck_scores",
     "commute_times",
+    "cover_time",
+    "covering_options",
+    "diffusion_options",
+    "diffusion_time",
+    "eigenoptions",
+    "eigenpurpose_options",
+    "expected_steps",
     "hitting_times",
     "largest_hitting_time",
     "mean_hitting_time",
+    "point_options",
     "reversible_hitting_times",
+    "state_graph",
     "walk_cover_time",
 ]

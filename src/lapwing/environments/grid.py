@@ -128,6 +128,21 @@ class GridWorld(World):
         matrix.eliminate_zeros()
         return matrix
 
+    def action_matrices(self) -> "tuple[csr_array, ...]":
+        """(states, states) row-stochastic matrix of each move, slipping included; whatever the policy is."""
+        from scipy.sparse import coo_array
+
+        count = self.num_states
+        rows = np.repeat(np.arange(count), len(MOVES))
+        found = []
+        for move in range(len(MOVES)):
+            chances = np.full((count, len(MOVES)), self.slip / len(MOVES))
+            chances[:, move] += 1.0 - self.slip
+            matrix = coo_array((chances.ravel(), (rows, self.successors.ravel())), shape=(count, count)).tocsr()
+            matrix.eliminate_zeros()
+            found.append(matrix)
+        return tuple(found)
+
     def table(self) -> NDArray[Any]:
         """The observations of all states: (states, 2), (states, states) or (states, H, W, 3)."""
         return self.observe(np.arange(self.num_states))

@@ -158,6 +158,10 @@ class World(Protocol):
         """(states, states) row-stochastic matrix of the world's own policy; None where it is not known."""
         return None
 
+    def action_matrices(self) -> "tuple[csr_array, ...] | None":
+        """(states, states) row-stochastic matrix of each action, in order of their numbers; None where not known."""
+        return None
+
     def closed_form(self, count: int) -> ClosedForm | None:
         """The ``count`` eigenpairs with the largest one-step eigenvalues; None where no closed form is known.
 

@@ -13,6 +13,7 @@ from lapwing.plots.figures import (
     save_figure,
     worlds_figure,
 )
+from lapwing.plots.option_maps import draw_option, options_figure
 
 __all__ = [
     "COLOURS",
@@ -22,9 +23,11 @@ __all__ = [
     "Style",
     "draw_curves",
     "draw_field",
+    "draw_option",
     "draw_spectra",
     "draw_world",
     "field_values",
+    "options_figure",
     "representation_figure",
     "save_figure",
     "worlds_figure",

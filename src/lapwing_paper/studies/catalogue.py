@@ -7,6 +7,9 @@ from lapwing_paper.studies import (
     commute_distances,
     comparison_pixels,
     comparison_xy,
+    cover_time,
+    diffusion_options,
+    diffusion_time,
     directed_times,
     eigenvalue_bias,
     eigenvalues,
@@ -42,6 +45,9 @@ STUDIES: dict[str, Study] = {
         many_components,
         commute_distances,
         directed_times,
+        diffusion_time,
+        cover_time,
+        diffusion_options,
     )
 }
 
