@@ -105,7 +105,7 @@ def configure(content: Any) -> None:
 TARGETS: dict[str, Callable[[Path], Target]] = {
     "layout": text_target(Layout.from_text),
     "layout file": file_target("own.txt", Layout.from_file),
-    "world name": text_target(lambda name: make_world(name).layout if _is_small(name) else None),
+    "world name": text_target(lambda name: make_world(name) if _is_small(name) else None),
     "definition": text_target(parse_definition),
     "description": json_target(world_from_description),
     "config": json_target(configure),
