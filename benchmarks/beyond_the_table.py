@@ -171,7 +171,7 @@ def nystroem(data: lw.Trajectories, dim: int, seed: int) -> tuple[np.ndarray, Ca
 BASELINES = {"cells": cells, "features": features, "vamp": vamp, "nystroem": nystroem}
 
 
-def judged(
+def scored(
     name: str, model: lw.LaplacianRepresentation, truth: lw.LaplacianRepresentation, fresh: lw.Trajectories
 ) -> dict[str, Any]:
     """All numbers of one method."""
@@ -261,7 +261,7 @@ def run(world: str, transitions: int, seed: int, options: dict[str, Any], baseli
                 model = lw.LaplacianRepresentation(Functions(function, dim), np.asarray(mu, dtype=float), dim)
             seconds = time.perf_counter() - started
             model = in_plain_units(model) if world == MIXED else model
-            line = {**judged(name, model, truth, fresh), **facts_of(world, data, model, truth)}
+            line = {**scored(name, model, truth, fresh), **facts_of(world, data, model, truth)}
         except Exception as error:  # a baseline that fails is a result, too
             if name == "lapwing":
                 raise
@@ -285,16 +285,16 @@ def print_table(path: Path) -> None:
     """Means over seeds, one row per world, size and method; then coverage of the error bars."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     print(
-        "| world | transitions | method | seeds | cosine | subspace | eigenvalues off by, mean / largest | smooth | expected | seconds |"
+        "| world | transitions | method | seeds | cosine | subspace | eigenvalues off by, mean / largest | smooth | expected | seconds | peak memory |"
     )
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
     covered: list[bool] = []
     for key in dict.fromkeys((line["world"], line["transitions"], line["method"]) for line in lines):
         rows = [
             line for line in lines if (line["world"], line["transitions"], line["method"]) == key and "cosine" in line
         ]
         if not rows:
-            print(f"| {key[0]} | {key[1]:,} | {key[2]} | failed | | | | | | |")
+            print(f"| {key[0]} | {key[1]:,} | {key[2]} | failed | | | | | | | |")
             continue
         errors = 100 * np.abs([row["eigenvalue_errors"] for row in rows])
         expected = f"{np.mean([row['expected'] for row in rows]):.3f}" if "expected" in rows[0] else ""
@@ -302,7 +302,8 @@ def print_table(path: Path) -> None:
         print(
             f"| {key[0]} | {key[1]:,} | {key[2]} | {len(rows)} | {np.mean([row['cosine'] for row in rows]):.4f} | "
             f"{np.mean([row['subspace_cosine'] for row in rows]):.4f} | {errors.mean():.1f} / {errors.mean(axis=0).max():.1f} % | "
-            f"{smooth} | {expected} | {np.mean([row['seconds'] for row in rows]):.0f} |"
+            f"{smooth} | {expected} | {np.mean([row['seconds'] for row in rows]):.0f} | "
+            f"{max(row['gigabytes'] for row in rows):.1f} GB |"
         )
         covered += [abs(z) <= 1.96 for row in rows for z in row.get("z", [])]
     if covered:
@@ -316,6 +317,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--baselines", nargs="*", default=list(BASELINES))
     parser.add_argument("--preset", default="default")
+    parser.add_argument("--solve-last-layer", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--out", type=Path, default=Path("beyond_the_table.jsonl"))
     parser.add_argument("--table", type=Path, default=None)
     given = parser.parse_args()
@@ -326,7 +328,8 @@ def main() -> None:
     for seed in given.seeds:
         for world in given.worlds:
             transitions = SIZES.get(world, 1_000_000) if given.transitions is None else given.transitions
-            run(world, transitions, seed, {"preset": given.preset}, given.baselines, given.out)
+            options = {"preset": given.preset, "solve_last_layer": given.solve_last_layer}
+            run(world, transitions, seed, options, given.baselines, given.out)
 
 
 if __name__ == "__main__":

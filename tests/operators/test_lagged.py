@@ -1,4 +1,4 @@
-"""Lagged covariances against sums written out, and eigenvalues read at two lags against exact ones."""
+"""Lagged covariances against sums written out, and eigenvalues estimated at two lags against exact ones."""
 
 import itertools
 
@@ -8,14 +8,14 @@ import pytest
 import lapwing as lw
 from lapwing.operators import lagged
 from lapwing.operators.lagged import (
+    EigenvalueEstimate,
     LaggedMoments,
-    Reading,
-    consistent_reading,
+    consistent_estimate,
+    estimate_eigenvalues,
     lag_pair,
     lagged_eigenvalues,
     lagged_moments,
     lagged_sums,
-    read_eigenvalues,
 )
 
 
@@ -86,23 +86,45 @@ def test_a_constant_function_is_taken_out_of_the_others() -> None:
     assert np.abs(found.products[0]).max() < 0.2
 
 
-def test_errors_of_readings_are_those_of_repeated_data() -> None:
+def test_errors_of_estimates_are_those_of_repeated_data() -> None:
     truth = lw.solve("Box-1", dim=3)
-    readings = []
+    estimates = []
     for seed in range(24):
         data = lw.collect("Box-1", 8_000, episode_length=40, seed=seed)
         sums = lagged_sums(lambda rows, data=data: truth.transform(data.observations[rows]), data, (2, 4), blocks=20)
-        readings.append(read_eigenvalues(sums, (2, 4), constant=True))
-    spread = np.std([one.mu[1:] for one in readings], axis=0)
-    bars = np.mean([one.errors[1:] for one in readings], axis=0)
-    np.testing.assert_array_equal([one.mu[0] for one in readings], 1.0)
+        estimates.append(estimate_eigenvalues(sums, (2, 4), constant=True))
+    spread = np.std([one.mu[1:] for one in estimates], axis=0)
+    bars = np.mean([one.errors[1:] for one in estimates], axis=0)
+    np.testing.assert_array_equal([one.mu[0] for one in estimates], 1.0)
     assert (np.abs(np.log(bars / spread)) < 0.5).all()
 
 
+@pytest.mark.parametrize("seed", [0, 1, 5])
+def test_components_that_have_decayed_are_lost_and_never_rank_among_the_slow(seed: int) -> None:
+    truth = lw.solve("FourWell", dim=11)
+    data = lw.collect("FourWell", 100_000, seed=seed)
+    values = truth.transform(data.observations)
+    sums = lagged_sums(lambda rows: values[rows], data, (4, 8), blocks=40)
+    found = estimate_eigenvalues(sums, (4, 8), constant=True)
+    # The fifth has fallen to 0.0014 of its mean square after 8 steps, below the noise of 100,000.
+    np.testing.assert_array_equal(np.isfinite(found.mu), [True] * 4 + [False] * 7)
+    np.testing.assert_allclose(1.0 - found.mu[1:4], 1.0 - truth.mu[1:4], rtol=0.1)
+    assert (np.abs(found.mu - truth.mu)[1:4] < 3.0 * found.errors[1:4]).all()
+
+
+def test_a_component_lost_at_long_lags_is_compared_with_the_longest_that_it_has() -> None:
+    short = EigenvalueEstimate(np.array([1.0, 0.50, 0.30]), np.array([0.0, 0.001, 0.001]))
+    middle = EigenvalueEstimate(np.array([1.0, 0.51, 0.20]), np.array([0.0, 0.01, 0.01]))
+    long = EigenvalueEstimate(np.array([1.0, np.nan, np.nan]), np.array([0.0, np.nan, np.nan]))
+    found = consistent_estimate([short, middle, long])
+    np.testing.assert_allclose(found.mu, [1.0, 0.50, 0.20])
+    np.testing.assert_allclose(found.errors, [0.0, np.hypot(0.001, 0.01), 0.01])
+
+
 def test_the_shortest_lags_that_agree_with_the_longest_are_taken() -> None:
-    short = Reading(np.array([1.0, 0.90, 0.70, np.nan]), np.full(4, 0.001))
-    long = Reading(np.array([1.0, 0.91, 0.80, np.nan]), np.array([0.0, 0.02, 0.02, np.nan]))
-    middle = Reading(np.array([1.0, 0.905, 0.79, 0.5]), np.full(4, 0.004))
-    found = consistent_reading([short, middle, long])
+    short = EigenvalueEstimate(np.array([1.0, 0.90, 0.70, np.nan]), np.full(4, 0.001))
+    long = EigenvalueEstimate(np.array([1.0, 0.91, 0.80, np.nan]), np.array([0.0, 0.02, 0.02, np.nan]))
+    middle = EigenvalueEstimate(np.array([1.0, 0.905, 0.79, 0.5]), np.full(4, 0.004))
+    found = consistent_estimate([short, middle, long])
     np.testing.assert_allclose(found.mu, [1.0, 0.90, 0.79, 0.5])
     np.testing.assert_allclose(found.errors[1:], [np.hypot(0.001, 0.01), np.hypot(0.004, 0.01), 0.004])

@@ -12,7 +12,7 @@ import lapwing as lw
 from lapwing.data.trajectories import Trajectories
 from lapwing.diagnostics.certificate import ritz_angles
 from lapwing.diagnostics.problems import ProblemError
-from lapwing.operators.lagged import Reading, lagged_moments
+from lapwing.operators.lagged import EigenvalueEstimate, lagged_moments
 from lapwing.operators.lags import geometric_lags
 from lapwing.operators.operator import Operator
 from lapwing.operators.ritz import rayleigh_ritz
@@ -263,7 +263,7 @@ def test_noise_that_is_new_at_every_step_does_not_turn_components_rotated_at_two
 
 
 def test_readings_disagree_beyond_their_errors() -> None:
-    one = Reading(np.array([1.0, 0.9, 0.8]), np.array([0.0, 0.01, 0.01]))
-    other = Reading(np.array([1.0, 0.9, 0.75]), np.array([0.0, 0.01, 0.01]))
+    one = EigenvalueEstimate(np.array([1.0, 0.9, 0.8]), np.array([0.0, 0.01, 0.01]))
+    other = EigenvalueEstimate(np.array([1.0, 0.9, 0.75]), np.array([0.0, 0.01, 0.01]))
     assert disagree(one, other, 3)
     assert not disagree(one, other, 2)

@@ -3,12 +3,18 @@
 import json
 from pathlib import Path
 
+import equinox as eqx
+import jax
 import numpy as np
+import optax
 import pytest
 
 import lapwing as lw
 from lapwing.data.trajectories import Trajectories
-from lapwing.training import Progress, refit, task
+from lapwing.encoders import build_encoder, own_encoder
+from lapwing.training import Progress, init, refit, task
+from lapwing.training.fitting import REGRESSION, Targets
+from lapwing.training.refit import with_solved_last_layer
 
 pytestmark = pytest.mark.filterwarnings("ignore::lapwing.errors.UntrustedWarning")
 
@@ -63,14 +69,20 @@ def test_refitting_comes_near_the_closed_form_where_the_objective_alone_does_not
     assert (errors < 4.0 * refitted.mu_errors[1:] + 0.02 * truth.eigenvalues[1:]).all()
 
 
-def test_progress_counts_all_rounds_and_ends_at_the_last_step(walk: Trajectories) -> None:
+def test_progress_counts_all_rounds_and_ends_at_the_last_step(
+    walk: Trajectories, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[Progress] = []
+    solved: list[int] = []
+    monkeypatch.setattr(refit, "with_solved_last_layer", lambda state, rows, _: (solved.append(len(rows)), state)[1])
     model = lw.learn(walk, 3, steps=100, truth=lw.solve("Box-1", dim=3), callback=seen.append, **FEW)
     assert [line.step for line in seen] == [20, 26, 38, 50, 70, 90, 100]
     assert {line.steps for line in seen} == {100}
     assert "cosine" in seen[-1].by_seed[0]
     assert [row["step"] for row in model.metadata["history"]] == [line.step for line in seen]
     assert model.metadata["steps"] == 100
+    # Once, after the last round, over all states.
+    assert solved == [walk.num_states]
 
 
 @pytest.mark.parametrize("steps", [1, 4])
@@ -120,6 +132,50 @@ def test_much_data_is_thinned_before_the_last_round(walk: Trajectories, monkeypa
     assert refit._some_episodes(walk).num_episodes == 100
 
 
-def test_the_options_are_recorded(walk: Trajectories) -> None:
-    model = lw.learn(walk, 3, steps=4, refit=1, **FEW)
-    assert json.loads(json.dumps(model.metadata["config"]))["refit"] == 1
+def test_options_are_recorded_and_the_last_layer_is_left_as_it_is_where_that_is_asked_for(
+    walk: Trajectories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refit, "with_solved_last_layer", lambda *_: pytest.fail("was to be left out"))
+    config = lw.learn(walk, 3, steps=4, refit=1, solve_last_layer=False, **FEW).metadata["config"]
+    recorded = json.loads(json.dumps(config))
+    assert (recorded["refit"], recorded["solve_last_layer"]) == (1, False)
+
+
+@pytest.mark.parametrize(("kind", "shape"), [("fourier", (2,)), ("mlp", (9,)), ("conv", (8, 8, 1))])
+def test_the_last_layer_solves_the_least_squares_problem_over_all_rows(kind: str, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    observations = rng.uniform(-0.5, 0.5, (4_000, *shape)).astype(np.float32)
+    labels = rng.integers(0, 50, (2, 4_000)).astype(np.int32)
+    targets = Targets(labels, rng.standard_normal((2, 50, 3)).astype(np.float32), np.ones(3))
+    encoder = build_encoder(kind, shape, 3, jax.random.key(0), hidden=(16,))
+    state = init(encoder, REGRESSION, optax.adam(1e-3), jax.random.key(1))
+    found = with_solved_last_layer(state, observations, targets)
+    layer = found.encoder.module.network.layers[-1]
+    # Features from a layer that only passes them on. A penalty is rows of their own in the equations.
+    body = eqx.tree_at(lambda one: one.module.network.layers[-1], encoder, lambda rows: rows)
+    features = np.pad(np.asarray(body(observations), dtype=np.float64), ((0, 0), (0, 1)), constant_values=1.0)
+    pull = np.sqrt((features**2).sum() / len(features)) * np.eye(17)
+    trained = encoder.module.network.layers[-1]
+    first = np.concatenate([trained.weight, trained.bias[None]])
+    wanted = np.concatenate([targets.at(np.arange(4_000)), pull @ first])
+    expected = np.linalg.lstsq(np.concatenate([features, pull]), wanted)[0]
+    np.testing.assert_allclose(np.concatenate([layer.weight, layer.bias[None]]), expected, atol=1e-3)
+    assert np.abs(expected - first).max() > 0.1
+    before, after = (one.module.network.layers[0].weight for one in (encoder, found.encoder))
+    np.testing.assert_array_equal(after, before)
+
+
+def test_few_rows_leave_the_last_layer_near_what_was_trained() -> None:
+    encoder = build_encoder("mlp", (2,), 3, jax.random.key(0), hidden=(64,))
+    state = init(encoder, REGRESSION, optax.adam(1e-3), jax.random.key(1))
+    targets = Targets(np.arange(10, dtype=np.int32)[None], np.ones((1, 10, 3), np.float32), np.ones(3))
+    found = with_solved_last_layer(state, np.random.default_rng(0).uniform(size=(10, 2)).astype(np.float32), targets)
+    before, after = (one.encoder.module.network.layers[-1].weight for one in (state, found))
+    assert 0.0 < np.abs(after - before).max() < 0.2 < np.abs(before).max()
+
+
+def test_a_network_of_ones_own_keeps_its_last_layer() -> None:
+    own = own_encoder(jax.vmap(eqx.nn.MLP(2, 3, 8, 1, key=jax.random.key(0))), (2,))
+    state = init(own, REGRESSION, optax.adam(1e-3), jax.random.key(1))
+    targets = Targets(np.zeros((1, 5), np.int32), np.ones((1, 1, 3), np.float32), np.ones(3))
+    assert with_solved_last_layer(state, np.zeros((5, 2), np.float32), targets) is state

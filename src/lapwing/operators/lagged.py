@@ -13,7 +13,9 @@ CHUNK_STATES = 1 << 15
 LONGEST_LAG = 8
 # Directions of C(t0) below this share of the largest are noise, with which the problem would be ill-conditioned.
 NOISE_SHARE = 1e-3
-# Standard errors within which two readings of an eigenvalue agree.
+# Standard errors by which the covariance of a function with itself at the longer lag must exceed noise.
+SIGNIFICANCE = 10.0
+# Standard errors within which two estimates of an eigenvalue agree.
 AGREEMENT = 2.0
 
 ValuesAt = Callable[[NDArray[np.int64]], NDArray[np.float64]]
@@ -41,6 +43,17 @@ class LaggedMoments(NamedTuple):
         means = products[:, 0, 1:]
         squares = means[:, :, None] * means[:, None, :]
         return LaggedMoments(products[:, 1:, 1:] - squares, self.grams[:, 1:, 1:] - squares)
+
+    def of(self, functions: NDArray[np.bool_]) -> "LaggedMoments":
+        """The moments of some of the functions.
+
+        Args:
+            functions: (m,) which.
+
+        Returns:
+            Moments of fewer functions.
+        """
+        return LaggedMoments(*(part[:, functions][:, :, functions] for part in self))
 
 
 class LaggedSums(NamedTuple):
@@ -129,8 +142,8 @@ def _pair_sums(
     return before.T @ after, (before.T @ before + after.T @ after) / 2.0, len(here)
 
 
-class Reading(NamedTuple):
-    """Eigenvalues read from data in one way.
+class EigenvalueEstimate(NamedTuple):
+    """Eigenvalues estimated from data in one way.
 
     Attributes:
         mu: (m,) one-step eigenvalues, largest first; NaN where they are lost in noise.
@@ -141,7 +154,7 @@ class Reading(NamedTuple):
     errors: NDArray[np.float64]
 
 
-def read_eigenvalues(sums: LaggedSums, pair: tuple[int, int], constant: bool) -> Reading:
+def estimate_eigenvalues(sums: LaggedSums, pair: tuple[int, int], constant: bool) -> EigenvalueEstimate:
     """Eigenvalues at a pair of lags, with standard errors by the jackknife over blocks.
 
     Args:
@@ -153,43 +166,56 @@ def read_eigenvalues(sums: LaggedSums, pair: tuple[int, int], constant: bool) ->
         (m,) eigenvalues and errors.
     """
     dim, blocks = sums.products.shape[-1], len(sums.pairs)
+    moments = [sums.moments(block) for block in (None, *range(blocks))]
+    if constant:
+        moments = [one.without_constant() for one in moments]
+    if pair[0]:
+        # In a function that has decayed, noise over noise would pass for the slowest of all eigenvalues.
+        covariances = [np.diag(one.products[-1]) for one in moments]
+        clear = covariances[0] > SIGNIFICANCE * _jackknife_errors(np.array(covariances[1:]))
+        moments = [one.of(clear) for one in moments]
+    found = np.full((1 + blocks, dim), np.nan)
+    for row, one in zip(found, moments, strict=True):
+        mu = lagged_eigenvalues(one, pair)
+        row[: constant + len(mu)] = np.append(1.0, mu) if constant else mu
+    errors = _jackknife_errors(found[1:])
+    # What is lost where one block is left out is as good as lost.
+    return EigenvalueEstimate(np.where(np.isfinite(errors), found[0], np.nan), errors)
 
-    def read(moments: LaggedMoments) -> NDArray[np.float64]:
-        found = lagged_eigenvalues(moments.without_constant() if constant else moments, pair)
-        known = np.append(1.0, found) if constant else found
-        return np.pad(known, (0, dim - len(known)), constant_values=np.nan)
 
-    without = np.array([read(sums.moments(block)) for block in range(blocks)])
+def _jackknife_errors(without: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(m,) standard errors from the (blocks, m) estimates that leave out one block each."""
     spread = ((without - without.mean(axis=0)) ** 2).sum(axis=0)
-    return Reading(read(sums.moments()), np.sqrt(spread * (blocks - 1) / blocks))
+    return np.asarray(np.sqrt(spread * (1.0 - 1.0 / len(without))))
 
 
-def consistent_reading(readings: Sequence[Reading]) -> Reading:
-    """For each component the first reading that agrees with the last.
+def consistent_estimate(estimates: Sequence[EigenvalueEstimate]) -> EigenvalueEstimate:
+    """For each component the first estimate that agrees with the last in which it is not lost in noise.
 
-    Short lags have little noise, long ones little bias. A reading whose distance from that of the longest lags is no
+    Short lags have little noise, long ones little bias. An estimate whose distance from that of the longest lags is no
     more than the latter's noise explains is taken; the distance is a part of its error.
 
     Args:
-        readings: from the shortest lags to the longest.
+        estimates: from the shortest lags to the longest.
 
     Returns:
         (m,) eigenvalues, largest first, and errors.
     """
-    known = [one for one in readings if np.isfinite(one.mu).any()]
-    mu, errors = known[-1].mu.copy(), known[-1].errors.copy()
-    for one in reversed(known[:-1]):
-        distance = np.abs(one.mu - known[-1].mu)
-        lost = ~np.isfinite(mu) & np.isfinite(one.mu)
-        agrees = lost | (distance <= AGREEMENT * known[-1].errors)
-        mu = np.where(agrees, one.mu, mu)
-        errors = np.where(agrees, np.where(lost, one.errors, np.hypot(one.errors, distance)), errors)
+    mu, errors = estimates[-1].mu.copy(), estimates[-1].errors.copy()
+    longest = EigenvalueEstimate(mu.copy(), errors.copy())
+    for one in reversed(estimates[:-1]):
+        lost = ~np.isfinite(longest.mu)
+        longest = EigenvalueEstimate(*(np.where(lost, new, old) for new, old in zip(one, longest, strict=True)))
+        distance = np.abs(one.mu - longest.mu)
+        agrees = distance <= AGREEMENT * longest.errors
+        mu = np.where(lost | agrees, one.mu, mu)
+        errors = np.where(lost | agrees, np.hypot(one.errors, distance), errors)
     order = np.argsort(-np.where(np.isfinite(mu), mu, -np.inf), kind="stable")
-    return Reading(mu[order], errors[order])
+    return EigenvalueEstimate(mu[order], errors[order])
 
 
 def lag_pair(lengths: NDArray[np.int64]) -> tuple[int, int]:
-    """The lags (t0, t) at which eigenvalues are read: t0 long enough for noise to decay, t twice that.
+    """The lags (t0, t) at which eigenvalues are estimated: t0 long enough for noise to decay, t twice that.
 
     Args:
         lengths: (episodes,) transitions in each.

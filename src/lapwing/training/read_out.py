@@ -24,14 +24,14 @@ from lapwing.encoders.networks import RotatedEncoder
 from lapwing.operators.clusters import DATA_TOLERANCE, LEARNED_TOLERANCE, column_signs
 from lapwing.operators.eigensolver import smallest_eigenpairs
 from lapwing.operators.lagged import (
+    EigenvalueEstimate,
     LaggedMoments,
     LaggedSums,
-    Reading,
     ValuesAt,
-    consistent_reading,
+    consistent_estimate,
+    estimate_eigenvalues,
     lag_pair,
     lagged_sums,
-    read_eigenvalues,
 )
 from lapwing.operators.lags import LagDistribution
 from lapwing.operators.operator import KNOWN_ROWS, Operator, operator_from_trajectories
@@ -51,7 +51,7 @@ QUICK_ROWS = 1 << 15
 HELD_NUMBERS = 1 << 27
 
 JACKKNIFE_BLOCKS = 40
-# Standard errors beyond which two readings of an eigenvalue are not the same.
+# Standard errors beyond which two estimates of an eigenvalue are not the same.
 APART = 3.0
 RESAMPLES = 200
 BOOTSTRAP_TRANSITIONS = 1 << 20
@@ -198,7 +198,7 @@ class ReadOut:
         encode = self._encode(encoder)
         details = state.objective.details(state.objective_state)
         targets = self.targets[number] if self.targets else None
-        # What was fitted is judged by what it was fitted to; moments only say whether the outputs are sound.
+        # What was fitted is compared with what it was fitted to; moments only say whether the outputs are sound.
         moments, order = self._moments(encoder, state, quick=targets is not None)
         sample = self.estimator.sample(encode)
         found = self._estimate(moments, order) if targets is None else self._fitted_estimate(encode, moments, targets)
@@ -209,7 +209,7 @@ class ReadOut:
         if isinstance(task.data, Trajectories):
             health["transitions"] = task.data.num_transitions
             values_at = _values_at(encode, estimate.matrix, task.data)
-            estimate, errors = self._read_eigenvalues(values_at, estimate, targets, sample, metadata["seed"])
+            estimate, errors = self._with_eigenvalues(values_at, estimate, targets, sample, metadata["seed"])
             dim = min(len(estimate.mu), config.dim)
             errors, noise = errors[:dim], self._noise(values_at, estimate, targets)[:dim]
             if self.estimator.walks is not None and targets is None:
@@ -304,7 +304,7 @@ class ReadOut:
         numbers = self._lookup(table).numbers_of(np.asarray(self.task.data.observations))
         return lambda rows: np.where(numbers[rows, None] >= 0, table[numbers[rows]], 0.0)
 
-    def _read_eigenvalues(
+    def _with_eigenvalues(
         self,
         values_at: ValuesAt,
         estimate: SpectralEstimate,
@@ -318,18 +318,18 @@ class ReadOut:
         solved_at = values_at if targets is None else self._solved_at(targets)
         lagged = self._lagged_sums(values_at)
         if lagged is not None:
-            readings = self._readings(*lagged, None if targets is None else solved_at)
-            if targets is not None and disagree(readings[0], readings[1], self.task.config.dim):
+            several = self._eigenvalue_estimates(*lagged, None if targets is None else solved_at)
+            if targets is not None and disagree(several[0], several[1], self.task.config.dim):
                 # Noise in the observations changes what single steps say of each component, and so their order.
                 estimate = with_canonical_signs(lag_rotated(estimate, lagged[0].moments()), sample)
-            reading = consistent_reading(readings)
+            found = consistent_estimate(several)
             count = min(len(estimate.mu), self.task.config.dim)
-            if np.isfinite(reading.mu[:count]).all():
+            if np.isfinite(found.mu[:count]).all():
                 # What is lost in noise lies beyond the last that is not.
-                mu = np.minimum.accumulate(np.where(np.isfinite(reading.mu), reading.mu, -1.0))[: len(estimate.mu)]
+                mu = np.minimum.accumulate(np.where(np.isfinite(found.mu), found.mu, -1.0))[: len(estimate.mu)]
                 values = estimate.operator_values
                 values = values if targets is None else self.estimator.lags.eigenvalues(1.0 - mu)
-                return estimate._replace(mu=mu, operator_values=values), reading.errors
+                return estimate._replace(mu=mu, operator_values=values), found.errors
         if operator is not None and operator.metadata.get(KNOWN_ROWS):
             return estimate, np.zeros(len(estimate.mu))
         if operator is not None and operator.visits is not None and data.num_episodes >= FEWEST_PARTS:
@@ -381,16 +381,18 @@ class ReadOut:
         lags = [1 << power for power in range(longest.bit_length() + 1)]
         return lagged_sums(values_at, task.data, lags, JACKKNIFE_BLOCKS), lags
 
-    def _readings(self, sums: LaggedSums, lags: list[int], solved_at: ValuesAt | None) -> list[Reading]:
+    def _eigenvalue_estimates(
+        self, sums: LaggedSums, lags: list[int], solved_at: ValuesAt | None
+    ) -> list[EigenvalueEstimate]:
         """Eigenvalues at one step from what was solved, where something was, and from components at pairs of lags."""
         assert isinstance(self.task.data, Trajectories)
         constant = bool(self._constant)
         pairs = [(number, number + 1) for number in range(len(lags) - 1)]
-        readings = [read_eigenvalues(sums.only(pair), (lags[pair[0]], lags[pair[1]]), constant) for pair in pairs]
+        several = [estimate_eigenvalues(sums.only(pair), (lags[pair[0]], lags[pair[1]]), constant) for pair in pairs]
         if solved_at is not None:
             one_step = lagged_sums(solved_at, self.task.data, (1,), JACKKNIFE_BLOCKS)
-            readings.insert(0, read_eigenvalues(one_step, (0, 1), constant))
-        return readings
+            several.insert(0, estimate_eigenvalues(one_step, (0, 1), constant))
+        return several
 
     def _operator_values(self, estimate: SpectralEstimate, dim: int) -> NDArray[np.float64]:
         """Those of the components, and the next one or, where that is not known, the largest that it may be."""
@@ -493,8 +495,8 @@ def fitted_matrix(
     return matrix / norms, np.sqrt(np.clip(1.0 - cosines**2, 0.0, 1.0))
 
 
-def disagree(first: Reading, second: Reading, dim: int) -> bool:
-    """Whether two readings of the first eigenvalues differ by more than noise.
+def disagree(first: EigenvalueEstimate, second: EigenvalueEstimate, dim: int) -> bool:
+    """Whether two estimates of the first eigenvalues differ by more than noise.
 
     Args:
         first: one.

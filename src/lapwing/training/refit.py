@@ -1,11 +1,13 @@
 """Rounds of refitting: cut the states into cells of the representation, solve, fit the network, and again."""
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +15,7 @@ import optax
 from numpy.typing import NDArray
 
 from lapwing.data.trajectories import Trajectories
+from lapwing.encoders.layers import Dense, Perceptron
 from lapwing.training.fitting import NOISY_LAG, PARTITIONS, REGRESSION, Targets, cell_targets, fit_source, of_neighbours
 from lapwing.training.loop import Progress, Trained, train
 from lapwing.training.state import TrainState, init, one_seed, stacked
@@ -112,7 +115,47 @@ def _refit_seed(
         state, spent = end.state, spent + end.seconds
         history += [_moved(line, done, config.steps) for line in end.history]
         done += steps
+    if config.solve_last_layer:
+        started = time.perf_counter()
+        state = with_solved_last_layer(state, data.observations, of_neighbours(targets, data))
+        spent += time.perf_counter() - started
     return Refitted(Trained(state, history, spent, True), [targets])
+
+
+def with_solved_last_layer(state: TrainState, observations: NDArray[Any], targets: Targets) -> TrainState:
+    """The state with the last dense layer of its network solved: least squares towards the targets over all rows.
+
+    Steps of small batches leave the last layer noisy, and so the components rough at one step. Where rows are few, the
+    solution stays near the layer that was trained.
+
+    Args:
+        state: of a network that was fitted to the targets.
+        observations: (n, ...) all rows.
+        targets: at these rows.
+
+    Returns:
+        The state; the same one where the network does not end in a perceptron of this package.
+    """
+    encoder = state.encoder
+    if not isinstance(getattr(encoder.module, "network", None), Perceptron):
+        return state
+    last = _last_layer(encoder)
+    trained = np.concatenate([last.weight, last.bias[None]]).astype(np.float64)
+    features = replace(eqx.tree_at(_last_layer, encoder, eqx.nn.Identity()), dim=len(last.weight))
+    gram, cross = np.zeros((len(trained), len(trained))), np.zeros(trained.shape)
+    for begin in range(0, len(observations), ENCODED_ROWS):
+        rows = np.arange(begin, min(begin + ENCODED_ROWS, len(observations)))
+        values = features.encode(np.asarray(observations[rows]))
+        values = np.pad(values, ((0, 0), (0, 1)), constant_values=1.0)
+        gram += values.T @ values
+        cross += values.T @ targets.at(rows).astype(np.float32)
+    ridge = np.trace(gram) / len(observations) * np.eye(len(gram))
+    solved = jnp.asarray(trained + np.linalg.solve(gram + ridge, cross - gram @ trained), jnp.float32)
+    return replace(state, trained=eqx.tree_at(_last_layer, state.trained, Dense(solved[:-1], solved[-1])))
+
+
+def _last_layer(encoder: Any) -> Any:
+    return encoder.module.network.layers[-1]
 
 
 def _some_episodes(data: Trajectories) -> Trajectories:
