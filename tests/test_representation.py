@@ -6,15 +6,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
+import lapwing as lw
 from lapwing import representation
 from lapwing.data import collect
 from lapwing.definitions import geometric, successor, truncated
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.environments.box import BoxWorld
-from lapwing.errors import DamagedFileError, LapwingError
+from lapwing.errors import ArgumentError, DamagedFileError, LapwingError
 from lapwing.representation import LaplacianRepresentation, load
 from lapwing.solving import solve
 from lapwing.storage import models
@@ -345,3 +347,34 @@ def test_one_component_has_no_embedding() -> None:
     table, _ = model.encoder.support()  # type: ignore[attr-defined]
     with pytest.raises(LapwingError, match="take dim=2"):
         model.embedding(table, scaled=False)
+
+
+def test_apply_is_transform_inside_jax(cross: LaplacianRepresentation) -> None:
+    learned = lw.learn(lw.operator("room:3x3"), dim=3, steps=20, seed=0)
+    for model, points in (
+        (learned, lw.make_world("room:3x3").table()),
+        (cross, lw.make_world("GridMaze-11").table()),
+        (lw.solve("Box-2", dim=3), np.array([[0.1, 0.2], [-0.3, 0.0]], dtype=np.float32)),
+    ):
+        wanted = model.transform(points)
+        assert wanted.shape[1] == model.dim
+        np.testing.assert_allclose(jax.jit(model.apply)(points), wanted, atol=1e-5)
+        one_by_one = jax.jit(jax.vmap(lambda row, model=model: model.apply(row[None])[0]))
+        np.testing.assert_allclose(one_by_one(points), wanted, atol=1e-5)
+        np.testing.assert_allclose(jax.vmap(model.apply)(np.stack([points, points]))[1], wanted, atol=1e-5)
+    step = 1e-4
+    slope = jax.jacobian(lambda row: learned.apply(row[None])[0, 1])(points[0])
+    above, below = (points[:1] + np.array([[sign * step, 0.0]]) for sign in (1, -1))
+    moved = learned.transform(above)[0, 1], learned.transform(below)[0, 1]
+    assert slope[0] == pytest.approx((moved[0] - moved[1]) / (2 * step), rel=2e-2, abs=0.1)
+    for model in (learned, cross):
+        for wrong in (np.zeros((4, 3)), np.zeros(2), 3.0):
+            with pytest.raises(ArgumentError, match="takes"):
+                model.apply(wrong)
+
+
+def test_apply_knows_a_table_of_double_precision() -> None:
+    rows = np.array([[0.1], [0.2], [0.3]] * 100)
+    model = solve(lw.from_arrays(rows, lengths=[300]), dim=2)
+    assert model.encoder.observations.dtype == np.float64  # type: ignore[attr-defined]
+    np.testing.assert_allclose(model.apply(rows[:3]), model.transform(rows[:3]), atol=1e-6)

@@ -27,6 +27,7 @@ from lapwing.storage.reading import convert
 from lapwing.storage.schemas import EncoderRecord, LeadingRecord, ProductRecord, world_name
 
 if TYPE_CHECKING:
+    from jax import Array
     from matplotlib.figure import Figure
 
 # Arrays that may come with a representation, one number per component.
@@ -115,6 +116,30 @@ class LaplacianRepresentation:
         except ValueError as error:
             raise ArgumentError(f"observations must be one array, all of the same shape: {error}") from error
         return self.encoder.encode(given)
+
+    def apply(self, observations: Any) -> "Array":
+        """Components inside JAX: :meth:`transform` as a pure function for ``jax.jit`` and ``jax.vmap``.
+
+        A network is evaluated on the device and can be differentiated. Tables and closed forms are evaluated on the
+        host through a callback, which has no gradient, and in which an unknown observation is an error of JAX's.
+
+        Args:
+            observations: (n, ...) array of JAX or NumPy; inside ``jax.vmap`` too it is a batch.
+
+        Returns:
+            (n, dim) values in JAX's default precision.
+
+        Example:
+            >>> import jax, lapwing as lw
+            >>> model, world = lw.solve("room:3x3", dim=3), lw.make_world("room:3x3")
+            >>> jax.jit(model.apply)(world.table()).shape
+            (9, 3)
+            >>> jax.vmap(lambda one: model.apply(one[None])[0])(world.table()).shape  # one observation at a time
+            (9, 3)
+        """
+        from lapwing.encoders.networks import apply_encoder  # which loads JAX
+
+        return apply_encoder(self.encoder, observations)[:, : self.dim]
 
     def embedding(self, observations: "ArrayLike", scaled: bool = True) -> NDArray[np.floating[Any]]:
         """Components without the constant one, scaled so that squared distances are commute times.

@@ -22,6 +22,7 @@ from lapwing.applications import (
     expected_steps,
     point_options,
     state_graph,
+    successor_components,
 )
 from lapwing.environments import GridWorld, Layout, World, corridors, make_world
 from lapwing.errors import ArgumentError, DataError, UntrustedWarning
@@ -474,3 +475,31 @@ def test_a_model_that_does_not_know_every_state_is_refused() -> None:
     seen = lw.from_arrays(world.table()[[0, 1, 2, 1, 0, 1]], lengths=[6])
     with pytest.raises(ArgumentError, match="not in the table"):
         eigenoptions(lw.solve(seen, dim=2), world)
+
+
+# --- the successor form --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["FourRooms", "WindyRooms"])
+def test_where_dynamics_are_reversible_the_successor_form_has_the_components_themselves(name: str) -> None:
+    components = lw.solve(name, dim=5).transform(make_world(name).table())[:, 1:]
+    found = successor_components(lw.operator(name), 4)
+    cosines = np.sum(found * components, axis=0) / np.linalg.norm(found, axis=0) / np.linalg.norm(components, axis=0)
+    np.testing.assert_allclose(np.abs(cosines), 1.0, atol=1e-9)
+
+
+def test_with_one_way_doors_the_successor_form_is_another() -> None:
+    world = make_world("OneWayRooms")
+    successors = np.linalg.inv(np.eye(104) - 0.9 * world.transition_matrix().toarray())  # type: ignore[union-attr]
+    found = successor_components(lw.operator(world), 4)
+    np.testing.assert_allclose(np.mean(found**2, axis=0), 1.0)
+    # The first two are a complex pair: the successor representation keeps their plane, and each of the others.
+    values = np.sort(np.abs(np.linalg.eigvals(successors)))[::-1]
+    for columns, value in ((found[:, :2], values[1]), (found[:, 2:3], values[3]), (found[:, 3:], values[4])):
+        inside, rest, *_ = np.linalg.lstsq(columns, successors @ columns)
+        assert rest.max() < 1e-18
+        np.testing.assert_allclose(np.abs(np.linalg.eigvals(inside)), value, rtol=1e-9)
+    symmetrised = lw.solve(world, dim=2).transform(world.table())[:, 1]
+    assert abs(np.corrcoef(found[:, 0], symmetrised)[0, 1]) < 0.5
+    with pytest.raises(ArgumentError, match="from 1 to 103"):
+        successor_components(lw.operator(world), 104)

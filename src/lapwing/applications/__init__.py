@@ -10,6 +10,7 @@ from lapwing.applications.distances import (
     reversible_hitting_times,
     walk_cover_time,
 )
+from lapwing.applications.learned_options import LearnedOption, learn_options
 from lapwing.applications.options import (
     Option,
     algebraic_connectivity,
@@ -20,14 +21,43 @@ from lapwing.applications.options import (
     eigenoptions,
     eigenpurpose_options,
     expected_steps,
+    likeliest_next_states,
     point_options,
     state_graph,
+    successor_components,
+)
+from lapwing.applications.planning import Journey, Planner, RegionGraph, Simulator, region_graph
+from lapwing.applications.rewards import EigenReward, GoalDistance, MixedReward, PotentialReward, RepresentationFeatures
+from lapwing.applications.simple_options import as_simple_options
+from lapwing.applications.value_functions import LinearActionValues, least_squares_policy_iteration
+from lapwing.applications.wrappers import RepresentationWrapper, VectorRepresentationWrapper
+from lapwing.applications.zero_shot import (
+    SuccessorFeatures,
+    greedy_actions,
+    optimal_action_values,
+    reward_weights,
+    successor_features,
 )
 
 __all__ = [
     "CoverTime",
+    "EigenReward",
+    "GoalDistance",
+    "Journey",
+    "LearnedOption",
+    "LinearActionValues",
+    "MixedReward",
     "Option",
+    "Planner",
+    "PotentialReward",
+    "RegionGraph",
+    "RepresentationFeatures",
+    "RepresentationWrapper",
+    "Simulator",
+    "SuccessorFeatures",
+    "VectorRepresentationWrapper",
     "algebraic_connectivity",
+    "as_simple_options",
     "bottleneck_scores",
     "commute_times",
     "cover_time",
@@ -37,11 +67,20 @@ __all__ = [
     "eigenoptions",
     "eigenpurpose_options",
     "expected_steps",
+    "greedy_actions",
     "hitting_times",
     "largest_hitting_time",
+    "learn_options",
+    "least_squares_policy_iteration",
+    "likeliest_next_states",
     "mean_hitting_time",
+    "optimal_action_values",
     "point_options",
+    "region_graph",
     "reversible_hitting_times",
+    "reward_weights",
     "state_graph",
+    "successor_components",
+    "successor_features",
     "walk_cover_time",
 ]

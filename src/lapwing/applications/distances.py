@@ -129,7 +129,7 @@ def hitting_times(operator: Operator, dim: int | None = None) -> NDArray[np.floa
         >>> hitting_times(lw.operator([[0.5, 0.5], [0.25, 0.75]])).round(6).tolist()
         [[0.0, 2.0], [4.0, 0.0]]
     """
-    matrix = _checked_matrix(operator)
+    matrix = checked_matrix(operator)
     count = matrix.shape[0]
     if dim is None:
         return _solved_hitting_times(matrix) if _all_meet(matrix) else _goal_by_goal(matrix)
@@ -190,7 +190,7 @@ def walk_cover_time(operator: Operator, walks: int = 1000, seed: int = 0, longes
     Raises:
         DataError: states that do not all reach one another, or a walk that took longer than ``longest``.
     """
-    matrix = _checked_matrix(operator)
+    matrix = checked_matrix(operator)
     count, steps = as_whole(walks), as_whole(longest)
     if count is None or not 2 <= count <= MAX_PAIRS // matrix.shape[0]:
         most = MAX_PAIRS // matrix.shape[0]
@@ -240,7 +240,15 @@ def _both_embedded(
 # --- an operator -----------------------------------------------------------------------------------------------------
 
 
-def _checked_matrix(operator: Operator) -> csr_array:
+def checked_matrix(operator: Operator) -> csr_array:
+    """The transition matrix of an operator that is small enough for all pairs of states.
+
+    Args:
+        operator: of at most 4,000 states.
+
+    Returns:
+        (n, n) matrix.
+    """
     if not isinstance(operator, Operator):
         raise ArgumentError(f"an Operator is needed, from lapwing.operator(...), got {shown(operator)}")
     if operator.num_states > MAX_STATES:

@@ -4,7 +4,6 @@ An option has a set of states where it may start, a policy, and a probability of
 Singh, 1999). Options here are exact: the world's states are listed, and the next states of every action are known.
 """
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,15 +11,17 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import eig
 from scipy.sparse import coo_array, csr_array, diags_array, eye_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 
-from lapwing.applications.distances import CoverTime
+from lapwing.applications.distances import CoverTime, checked_matrix
+from lapwing.applications.trust import warn_of_untrusted
 from lapwing.checks import as_real, as_reals, as_whole, shown
-from lapwing.diagnostics.certificate import NOT_CONVERGED, TOO_FEW_DATA
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.environments import World
-from lapwing.errors import ArgumentError, DataError, UntrustedWarning
+from lapwing.errors import ArgumentError, DataError
+from lapwing.operators import Operator
 from lapwing.operators.clusters import canonical_signs
 from lapwing.operators.eigensolver import smallest_eigenpairs
 from lapwing.representation import LaplacianRepresentation
@@ -139,8 +140,8 @@ def eigenoptions(
     """The eigenoptions of a representation (Machado, Bellemare & Bowling, 2017; from learned components, 2018).
 
     Each follows the optimal policy for the eigenpurpose ``r(s, s') = u_i(s') - u_i(s)`` and ends where no action has a
-    positive value. The successor form has the same components in the same order wherever dynamics are reversible, so
-    it needs no function of its own.
+    positive value. The successor form has the same components in the same order wherever dynamics are reversible; for
+    directed dynamics see :func:`successor_components`.
 
     Args:
         model: exact or learned; it is evaluated at the world's observations.
@@ -163,10 +164,10 @@ def eigenoptions(
         >>> [option.name for option in eigenoptions(solve("GridMaze-7", dim=3), make_world("GridMaze-7"))]
         ['u2', '-u2', 'u3', '-u3']
     """
-    chosen = _checked_components(model, components)
-    _dynamics(world)
+    chosen = checked_components(model, components)
+    exact_dynamics(world)
     values = np.asarray(model.transform(_observations(world)), dtype=np.float64)[:, np.subtract(chosen, 1)]
-    _warn_of_untrusted(model, chosen)
+    warn_of_untrusted(model, chosen, "options of components that are not trusted may lead elsewhere")
     names = [f"u{number}" for number in chosen]
     return eigenpurpose_options(world, values, names=names, discount=discount, both_signs=both_signs)
 
@@ -197,25 +198,51 @@ def eigenpurpose_options(
     Raises:
         ArgumentError: values that do not fit the world or are not finite, or a discount out of range.
     """
-    matrices = _dynamics(world)
-    given, gamma = as_reals(values), as_real(discount)
+    matrices = exact_dynamics(world)
+    given, gamma = as_reals(values), checked_discount(discount)
     count = matrices[0].shape[0]
     if given is None or given.ndim != 2 or given.shape[0] != count or not np.isfinite(given).all():
         raise ArgumentError(f"values must be finite numbers of shape ({count}, k), got {shown(values)}")
-    if gamma is None or not 0.0 <= gamma < 1.0:
-        raise ArgumentError(f"discount must be at least 0 and below 1, got {shown(discount)}")
     titles = [f"u{number + 1}" for number in range(given.shape[1])] if names is None else list(names)
     if len(titles) != given.shape[1]:
         raise ArgumentError(f"{len(titles)} names do not fit {given.shape[1]} functions")
-    if both_signs:
-        given = np.stack([given, -given], axis=2).reshape(count, -1)
-        titles = [name for title in titles for name in (title, f"-{title}")]
-    actions, ending = _climb(matrices, given, gamma, None if seed is None else _checked_seed(seed))
-    observations = _observations(world)
-    return [
-        Option(title, observations, ~ends, np.where(ends, -1, moves), ends.astype(np.float64))
-        for title, moves, ends in zip(titles, actions.T, ending.T, strict=True)
-    ]
+    given, titles = with_negations(given, titles) if both_signs else (given, titles)
+    actions, ending = climbing_policies(matrices, given, gamma, None if seed is None else checked_seed(seed))
+    return options_of_policies(titles, _observations(world), actions, ending)
+
+
+def successor_components(operator: Operator, count: int, discount: float = 0.9) -> NDArray[np.float64]:
+    """Functions for eigenoptions in the successor form: eigenvectors of ``(I - discount P)^-1`` (Machado et al., 2018).
+
+    A representation holds the components of the symmetrised walk, which are the same functions where dynamics are
+    reversible. Where they are directed (one-way doors, portals) these are others, and so are their options.
+
+    Args:
+        operator: of at most 4,000 states, from :func:`lapwing.operator`; for experience with ``directed=True``.
+        count: how many functions, without the constant one.
+        discount: of the successor representation; it decides their order alone.
+
+    Returns:
+        (n, count) right eigenvectors by decreasing modulus of their eigenvalue, each of mean square one over states. A
+        complex pair gives two functions, its real and its imaginary part.
+
+    Example:
+        >>> import lapwing as lw
+        >>> values = successor_components(lw.operator("OneWayRooms"), 4)
+        >>> options = eigenpurpose_options(lw.make_world("OneWayRooms"), values)
+        >>> len(options)
+        8
+    """
+    matrix, gamma, whole = checked_matrix(operator), checked_discount(discount), as_whole(count)
+    if whole is None or not 1 <= whole < matrix.shape[0]:
+        raise ArgumentError(f"count must be a whole number from 1 to {matrix.shape[0] - 1}, got {shown(count)}")
+    mu, vectors = eig(matrix.toarray())
+    # Of a complex pair the one above the real axis stands for both; the first eigenvector is constant.
+    distances = np.abs(1.0 - gamma * mu)
+    order = [number for number in np.argsort(distances, kind="stable") if mu[number].imag >= 0][1:]
+    both = [part for number in order for part in (vectors[:, number].real, vectors[:, number].imag)]
+    found = np.stack([part for part in both if part.any()][:whole], axis=1)
+    return canonical_signs(found / np.sqrt(np.mean(found**2, axis=0)))
 
 
 def point_options(world: World, pairs: Sequence[tuple[int, int]]) -> list[Option]:
@@ -228,7 +255,7 @@ def point_options(world: World, pairs: Sequence[tuple[int, int]]) -> list[Option
     Returns:
         Two options for each pair: there, and back.
     """
-    matrices = _dynamics(world)
+    matrices = exact_dynamics(world)
     _require_connected(world, matrices)
     count = matrices[0].shape[0]
     found = []
@@ -266,7 +293,7 @@ def covering_options(world: World, count: int) -> list[Option]:
     whole = as_whole(count)
     if whole is None or whole < 2 or whole % 2:
         raise ArgumentError(f"the number of covering options is even and at least 2, got {shown(count)}")
-    _require_connected(world, _dynamics(world))
+    _require_connected(world, exact_dynamics(world))
     graph = state_graph(world)
     if graph.shape[0] < 3:
         raise DataError(f"{world.name} has no two states that are not neighbours; there is nothing to cover")
@@ -302,7 +329,7 @@ def diffusion_options(world: World, time: int) -> list[Option]:
     whole = as_whole(time)
     if whole is None or whole < 1:
         raise ArgumentError(f"time must be a whole number of at least 1, got {shown(time)}")
-    matrices = _dynamics(world)
+    matrices = exact_dynamics(world)
     _require_connected(world, matrices)
     graph = state_graph(world)
     goals = _local_maxima(graph, _distance_to_equilibrium(graph, whole))
@@ -311,6 +338,40 @@ def diffusion_options(world: World, time: int) -> list[Option]:
 
 
 # --- the graph of states -------------------------------------------------------------------------------------------
+
+
+def exact_dynamics(world: World) -> tuple[csr_array, ...]:
+    """The transition matrix of each action, or an error that says what the world lacks.
+
+    Args:
+        world: with listed states, discrete actions and known dynamics.
+
+    Returns:
+        (n, n) row-stochastic matrices, one per action.
+    """
+    if not isinstance(world, World):
+        raise ArgumentError(f"exact dynamics need a world, such as make_world('FourRooms'), got {shown(world)}")
+    if not isinstance(world.actions, int):
+        raise ArgumentError(f"{world.name} has real-valued actions; options and exact policies need discrete ones")
+    matrices = world.action_matrices()
+    if matrices is None or world.table() is None:
+        raise ArgumentError(
+            f"{world.name} does not list its states and the next states of each action, which exact options and "
+            "policies need"
+        )
+    return matrices
+
+
+def likeliest_next_states(world: World) -> NDArray[np.int64]:
+    """The most likely next state of each action.
+
+    Args:
+        world: with listed states, discrete actions and known dynamics.
+
+    Returns:
+        (n, actions) numbers of states.
+    """
+    return np.stack([np.asarray(matrix.argmax(axis=1)).ravel() for matrix in exact_dynamics(world)], axis=1)
 
 
 def state_graph(world: World) -> csr_array:
@@ -322,7 +383,7 @@ def state_graph(world: World) -> csr_array:
     Returns:
         (n, n) symmetric adjacency matrix of zeros and ones.
     """
-    here, there = _all_moves(_dynamics(world)).nonzero()
+    here, there = _all_moves(exact_dynamics(world)).nonzero()
     empty = csr_array((world.num_states, world.num_states), dtype=np.float64)
     return _with_edges(empty, here, there)
 
@@ -340,7 +401,7 @@ def algebraic_connectivity(world: World, options: Sequence[Option] = ()) -> floa
     Returns:
         The eigenvalue; zero where the graph is not connected.
     """
-    graph, moves = state_graph(world), _dense(_dynamics(world))
+    graph, moves = state_graph(world), _dense(exact_dynamics(world))
     if graph.shape[0] < 2:
         raise DataError(f"{world.name} has one state; a graph needs two for a second eigenvalue")
     for option in _checked_options(world, options):
@@ -409,7 +470,7 @@ def expected_steps(
         raise ArgumentError(
             "an option that is an edge has no step for its end; leave out count_termination or as_edges"
         )
-    matrices = _dynamics(world)
+    matrices = exact_dynamics(world)
     _require_connected(world, matrices)
     chosen = _checked_options(world, options)
     size = matrices[0].shape[0]
@@ -457,13 +518,13 @@ def cover_time(
         >>> cover_time(make_world("room:1x2"), walks=4, bumps=False).mean
         1.0
     """
-    matrices = _dynamics(world)
+    matrices = exact_dynamics(world)
     _require_connected(world, matrices)
     chosen = _checked_options(world, options)
     whole = as_whole(walks)
     if whole is None or not 2 <= whole <= MAX_WALKS:
         raise ArgumentError(f"walks must be a whole number from 2 to {MAX_WALKS:,}, got {shown(walks)}")
-    root = _checked_seed(seed)
+    root = checked_seed(seed)
     for option in chosen:
         # One that never ends would be walked for ever.
         _require_an_end(option, _policy_matrix(option, matrices))
@@ -584,10 +645,20 @@ def _choice_table(available: NDArray[np.float64]) -> tuple[NDArray[np.int64], ND
 # --- policies and maxima -------------------------------------------------------------------------------------------
 
 
-def _climb(
+def climbing_policies(
     matrices: tuple[csr_array, ...], values: NDArray[np.float64], discount: float, seed: int | None
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Optimal actions for the eigenpurposes, and where no action has a positive value: (n, k) each."""
+    """Optimal actions for the eigenpurposes of several functions, with ending as an alternative of value 0.
+
+    Args:
+        matrices: (n, n) of each action.
+        values: (n, k) one function per column.
+        discount: of the return.
+        seed: for drawing one of equally good actions; None for the first.
+
+    Returns:
+        (n, k) numbers of actions, and (n, k) whether no action has a positive value.
+    """
     scale = np.abs(values).max(axis=0, initial=np.finfo(np.float64).tiny)
     scaled = values / scale
     rewards = np.stack([matrix @ scaled for matrix in matrices]) - scaled
@@ -601,6 +672,43 @@ def _climb(
     tied = returns >= highest - TIE_TOLERANCE
     order = tied if seed is None else tied * (1.0 + np.random.default_rng(seed).random(tied.shape))
     return order.argmax(axis=0), highest <= TIE_TOLERANCE
+
+
+def with_negations(values: NDArray[np.float64], names: list[str]) -> tuple[NDArray[np.float64], list[str]]:
+    """Functions of the state, each followed by its negation.
+
+    Args:
+        values: (n, k) one function per column.
+        names: of the k functions.
+
+    Returns:
+        (n, 2 k) values, and 2 k names.
+    """
+    both = np.stack([values, -values], axis=2).reshape(len(values), -1)
+    return both, [signed for name in names for signed in (name, f"-{name}")]
+
+
+def options_of_policies(
+    names: list[str],
+    observations: NDArray[np.generic],
+    actions: NDArray[np.int64],
+    ending: NDArray[np.bool_],
+) -> list[Option]:
+    """Options that may start wherever they do not end.
+
+    Args:
+        names: of the k options.
+        observations: (n, ...) the observation of each state.
+        actions: (n, k) numbers of actions.
+        ending: (n, k) whether each option ends.
+
+    Returns:
+        The options.
+    """
+    return [
+        Option(name, observations, ~ends, np.where(ends, -1, moves), ends.astype(np.float64))
+        for name, moves, ends in zip(names, actions.T, ending.T, strict=True)
+    ]
 
 
 def _shortest_path_option(
@@ -681,20 +789,6 @@ def _available_actions(matrices: tuple[csr_array, ...], bumps: bool) -> NDArray[
 # --- checks at the border ------------------------------------------------------------------------------------------
 
 
-def _dynamics(world: World) -> tuple[csr_array, ...]:
-    """The matrix of each action, or an error that says what the world lacks."""
-    if not isinstance(world, World):
-        raise ArgumentError(f"options need a world, such as make_world('FourRooms'), got {shown(world)}")
-    if not isinstance(world.actions, int):
-        raise ArgumentError(f"{world.name} has real-valued actions; options need discrete ones")
-    matrices = world.action_matrices()
-    if matrices is None or world.table() is None:
-        raise ArgumentError(
-            f"{world.name} does not list its states and the next states of each action, which exact options need"
-        )
-    return matrices
-
-
 def _observations(world: World) -> NDArray[np.generic]:
     return np.asarray(world.table())
 
@@ -745,11 +839,34 @@ def _checked_options(world: World, options: Sequence[Option]) -> list[Option]:
     return found
 
 
-def _checked_seed(seed: int) -> int:
+def checked_seed(seed: int) -> int:
+    """A seed as a whole number, or an error.
+
+    Args:
+        seed: at least 0.
+
+    Returns:
+        The number.
+    """
     whole = as_whole(seed)
     if whole is None or whole < 0:
         raise ArgumentError(f"seed must be a whole number of at least 0, got {shown(seed)}")
     return whole
+
+
+def checked_discount(discount: float) -> float:
+    """A discount as a number, or an error.
+
+    Args:
+        discount: at least 0 and below 1.
+
+    Returns:
+        The number.
+    """
+    gamma = as_real(discount)
+    if gamma is None or not 0.0 <= gamma < 1.0:
+        raise ArgumentError(f"discount must be at least 0 and below 1, got {shown(discount)}")
+    return gamma
 
 
 def _checked_state(state: int, count: int) -> int:
@@ -759,7 +876,16 @@ def _checked_state(state: int, count: int) -> int:
     return whole
 
 
-def _checked_components(model: LaplacianRepresentation, components: Sequence[int] | None) -> list[int]:
+def checked_components(model: LaplacianRepresentation, components: Sequence[int] | None) -> list[int]:
+    """Which components give options, or an error.
+
+    Args:
+        model: of at least two dimensions.
+        components: counted from 1; None for all but the constant first one.
+
+    Returns:
+        Their numbers.
+    """
     if not isinstance(model, LaplacianRepresentation):
         raise ArgumentError(f"eigenoptions need a LaplacianRepresentation, got {shown(model)}")
     if model.dim < 2:
@@ -770,20 +896,3 @@ def _checked_components(model: LaplacianRepresentation, components: Sequence[int
             f"components are numbers from 2 to {model.dim} (1 is constant and gives no option), got {shown(components)}"
         )
     return [number for number in chosen if number is not None]
-
-
-def _warn_of_untrusted(model: LaplacianRepresentation, chosen: list[int]) -> None:
-    if model.residuals is None or model.orthonormality_error is None:
-        return
-    verdicts = model.certificate().verdicts
-    poor = [
-        f"{number} ({verdicts[number - 1]})"
-        for number in chosen
-        if verdicts[number - 1] in (NOT_CONVERGED, TOO_FEW_DATA)
-    ]
-    if poor:
-        warnings.warn(
-            f"options of components that are not trusted may lead elsewhere: {', '.join(poor)}",
-            UntrustedWarning,
-            stacklevel=3,
-        )

@@ -8,13 +8,22 @@ ROUNDS = 4
 CHUNK_NUMBERS = 1 << 19
 
 
-def k_means_centres(points: NDArray[np.floating], count: int, rng: np.random.Generator) -> NDArray[np.float32]:
+def k_means_centres(
+    points: NDArray[np.floating],
+    count: int,
+    rng: np.random.Generator,
+    *,
+    points_per_cell: int = POINTS_PER_CELL,
+    rounds: int = ROUNDS,
+) -> NDArray[np.float32]:
     """Centres of cells by a few rounds of k-means on a subsample.
 
     Args:
         points: (n, k) finite numbers on comparable scales.
         count: how many cells to begin with; there are never more than distinct points in the subsample.
         rng: source of randomness.
+        points_per_cell: size of the subsample.
+        rounds: how often centres are moved.
 
     Returns:
         (m, k) centres, m <= count: cells that lose all their points are dropped.
@@ -25,11 +34,11 @@ def k_means_centres(points: NDArray[np.floating], count: int, rng: np.random.Gen
         array([[0.],
                [1.]], dtype=float32)
     """
-    wanted = min(len(points), POINTS_PER_CELL * count)
+    wanted = min(len(points), points_per_cell * count)
     sample = np.asarray(points[np.sort(rng.choice(len(points), wanted, replace=False))], dtype=np.float32)
     starts = sample[rng.choice(len(sample), min(count, len(sample)), replace=False)]
     centres: NDArray[np.float32] = np.unique(starts, axis=0)
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         labels = nearest_cells(sample, centres)
         sizes = np.bincount(labels, minlength=len(centres))
         sums = np.stack([np.bincount(labels, column, len(centres)) for column in sample.T], axis=1)

@@ -67,7 +67,8 @@ def collect_gymnasium(
     Returns:
         The experience, with the environment's name in its metadata.
     """
-    encode = _observation_encoder(env, keys)
+    space = env.single_observation_space if isinstance(env, VectorEnv) else env.observation_space
+    encode = observation_encoder(space, keys)
     if isinstance(env, VectorEnv):
         if episode_length is not None:
             raise ArgumentError(
@@ -262,9 +263,16 @@ def _put(batch: Any, index: int, observation: Any) -> None:
         batch[index] = observation
 
 
-def _observation_encoder(env: AnyEnv, keys: str | Sequence[str] | None) -> Callable[[Any], Rows]:
-    """A function from a batch of raw observations to arrays by key; one key alone, or none, is the empty one."""
-    space = env.single_observation_space if isinstance(env, VectorEnv) else env.observation_space
+def observation_encoder(space: spaces.Space[Any], keys: str | Sequence[str] | None) -> Callable[[Any], Rows]:
+    """A function from a batch of raw observations to arrays by key; one key alone, or none, is the empty one.
+
+    Args:
+        space: of one observation.
+        keys: which entries of dictionary observations to keep; None for all.
+
+    Returns:
+        The function; its arrays are copies, with numbered states as one-hot rows.
+    """
     if not isinstance(space, spaces.Dict):
         if keys is not None:
             raise ArgumentError("keys are for environments whose observations are dictionaries; these are not")

@@ -158,7 +158,7 @@ class Trajectories:
         return replace(self, observations=rows, ids=ids, next_observations=further, metadata=metadata)
 
     def take(self, episodes: "ArrayLike") -> "Trajectories":
-        """Some of the episodes, in the order given: to learn from some and judge on others.
+        """Some of the episodes, in the order given: to learn from some and evaluate on others.
 
         Args:
             episodes: (k,) their numbers, counted from 0, or a slice of ``range(num_episodes)``.

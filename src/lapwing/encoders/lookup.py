@@ -32,6 +32,11 @@ class LookupEncoder:
         """How many components the table has."""
         return int(self.values.shape[1])
 
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        """Shape of one observation."""
+        return tuple(self.observations.shape[1:])
+
     def encode(self, observations: "ArrayLike") -> NDArray[np.float64]:
         """Values at known observations; an error that names the first unknown one.
 

@@ -21,6 +21,7 @@ from lapwing.encoders.convolution import conv
 from lapwing.encoders.encoder import Encoder
 from lapwing.encoders.fourier import fourier, fourier_statistics
 from lapwing.encoders.layers import Statistics, image_statistics, vector_statistics
+from lapwing.encoders.lookup import LookupEncoder
 from lapwing.encoders.mlp import mlp
 from lapwing.encoders.table import table
 from lapwing.errors import ArgumentError, DamagedFileError, LapwingError, UnknownNameError, did_you_mean
@@ -394,6 +395,41 @@ class RotatedEncoder:
         if matrix.shape[0] not in (inner.dim, inner.dim + 1) or not matrix.shape[1]:
             raise DamagedFileError(f"a rotation of shape {matrix.shape} does not fit {inner.dim} components")
         return cls(inner, matrix)
+
+
+def apply_encoder(encoder: Encoder, batch: Any) -> Array:
+    """Components of a batch inside JAX: networks as they are, other encoders by a callback to the host.
+
+    Args:
+        encoder: any encoder.
+        batch: (n, ...) observations.
+
+    Returns:
+        (n, dim) values in JAX's default precision.
+    """
+    given = jnp.asarray(batch)
+    shape = getattr(encoder, "observation_shape", None)
+    if given.ndim == 0 or (shape is not None and given.shape[1:] != shape):
+        wanted = "..." if shape is None else ", ".join(map(str, shape))
+        raise ArgumentError(f"this encoder takes (n, {wanted}) observations, got shape {given.shape}")
+    if isinstance(encoder, NetworkEncoder):
+        return encoder(given)
+    if isinstance(encoder, RotatedEncoder):
+        values, matrix = apply_encoder(encoder.inner, given), jnp.asarray(encoder.matrix)
+        return values @ matrix if len(matrix) == encoder.inner.dim else matrix[0] + values @ matrix[1:]
+    dtype = jnp.zeros(()).dtype
+    table = encoder.observations if isinstance(encoder, LookupEncoder) else None
+    if table is not None and table.dtype.kind == "f" and jnp.asarray(table[:1]).dtype != table.dtype:
+        # JAX rounds what it is given, and so must the table.
+        encoder = LookupEncoder(table.astype(np.float32), encoder.values, encoder.weights)  # type: ignore[attr-defined]
+
+    def encode(rows: Any) -> NDArray[Any]:
+        # Inside vmap the callback sees the axes of all batches at once.
+        flat = np.asarray(rows).reshape(-1, *given.shape[1:])
+        return encoder.encode(flat).astype(dtype).reshape(*rows.shape[: rows.ndim - given.ndim + 1], encoder.dim)
+
+    result = jax.ShapeDtypeStruct((len(given), encoder.dim), dtype)  # type: ignore[no-untyped-call]
+    return jax.pure_callback(encode, result, given, vmap_method="expand_dims")
 
 
 def named_arrays(module: Any) -> dict[str, NDArray[Any]]:

@@ -1,6 +1,6 @@
 """Figures of representations: eigenvectors on their world, spectra, learning curves, comparisons."""
 
-from lapwing.plots.fields import draw_field, draw_world, field_values
+from lapwing.plots.fields import draw_field, draw_world, field_places, field_values
 from lapwing.plots.figures import (
     COLOURS,
     LINE_STYLES,
@@ -14,21 +14,25 @@ from lapwing.plots.figures import (
     worlds_figure,
 )
 from lapwing.plots.option_maps import draw_option, options_figure
+from lapwing.plots.value_maps import Marks, value_maps
 
 __all__ = [
     "COLOURS",
     "LINE_STYLES",
     "PRINT",
     "SCREEN",
+    "Marks",
     "Style",
     "draw_curves",
     "draw_field",
     "draw_option",
     "draw_spectra",
     "draw_world",
+    "field_places",
     "field_values",
     "options_figure",
     "representation_figure",
     "save_figure",
+    "value_maps",
     "worlds_figure",
 ]

@@ -76,6 +76,26 @@ def field_values(model: LaplacianRepresentation, points: NDArray[Any]) -> NDArra
     return np.where(numbers[:, None] >= 0, model.encoder.values[numbers, : model.dim], np.nan)
 
 
+def field_places(world: World) -> NDArray[np.float64]:
+    """Where the points at which a function is drawn lie in the picture.
+
+    Args:
+        world: that has a picture.
+
+    Returns:
+        (n, 2) places of its ``field_points()``, down and across, in the units of ``field_extent()``.
+    """
+    points = world.field_points()
+    if points is None:
+        raise ArgumentError(f"{world.name} has no picture")
+    numbers = world.field_image(np.arange(len(points), dtype=np.float64)).filled(-1.0)
+    left, right, bottom, top = world.field_extent()
+    sizes = (bottom - top) / numbers.shape[0], (right - left) / numbers.shape[1]
+    places = np.empty((len(points), 2))
+    places[numbers[numbers >= 0].astype(np.int64)] = (np.argwhere(numbers >= 0) + 0.5) * sizes + (top, left)
+    return places
+
+
 def proportion(world: World) -> float:
     """Height of a world's picture for a width of one.
 

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from lapwing.checks import shown
+from lapwing.checks import as_path, shown
 from lapwing.environments import World, world_from_description
 from lapwing.errors import ArgumentError, UnknownNameError, did_you_mean
 from lapwing.operators.clusters import group_degenerate
@@ -154,7 +154,7 @@ def representation_figure(
     return figure
 
 
-def save_figure(figure: Figure, path: Path, dpi: int = 130) -> Path:
+def save_figure(figure: Figure, path: str | Path, dpi: int = 130) -> Path:
     """Write a figure atomically; the same figure gives the same bytes.
 
     Args:
@@ -168,14 +168,15 @@ def save_figure(figure: Figure, path: Path, dpi: int = 130) -> Path:
     Raises:
         ArgumentError: if the ending is another one; then nothing is written.
     """
-    kind = path.suffix.lstrip(".").lower()
+    target = as_path(path, "the file of a figure")
+    kind = target.suffix.lstrip(".").lower()
     if kind not in METADATA:
-        raise ArgumentError(f"{path}: figures are written as .pdf, .png or .svg")
+        raise ArgumentError(f"{target}: figures are written as .pdf, .png or .svg")
     # Fonts embedded as TrueType: journals refuse Type 3.
     settings: dict[Any, Any] = {"pdf.fonttype": 42, "svg.hashsalt": "lapwing"}
-    with matplotlib.rc_context(settings), replaced_file(path) as temporary:
+    with matplotlib.rc_context(settings), replaced_file(target) as temporary:
         figure.savefig(temporary, format=kind, dpi=dpi, metadata=METADATA[kind])
-    return path
+    return target
 
 
 def draw_spectra(ax: Axes, models: Models, components: Sequence[int] | None = None) -> Axes:

@@ -12,7 +12,7 @@ from lapwing.applications.options import Option
 from lapwing.checks import as_reals
 from lapwing.environments import World
 from lapwing.errors import ArgumentError
-from lapwing.plots.fields import draw_field, draw_world, proportion
+from lapwing.plots.fields import draw_field, draw_world, field_places, proportion
 from lapwing.plots.figures import PRINT, NotebookFigure, Style, label
 
 ARROW, END, START = "#1a1a1a", "#F0E442", "#009E73"
@@ -116,13 +116,7 @@ def _places(world: World) -> NDArray[np.float64]:
     points = world.field_points()
     if points is None or world.num_states != len(points):
         raise ArgumentError(f"{world.name} has no picture with a place for each state")
-    numbers = world.field_image(np.arange(len(points), dtype=np.float64)).filled(-1.0)
-    cells = np.argwhere(numbers >= 0)
-    places = np.empty((len(points), 2))
-    left, right, bottom, top = world.field_extent()
-    sizes = (bottom - top) / numbers.shape[0], (right - left) / numbers.shape[1]
-    places[numbers[numbers >= 0].astype(np.int64)] = (cells + 0.5) * sizes + (top, left)
-    return places
+    return field_places(world)
 
 
 def _mean_steps(world: World, option: Option) -> NDArray[np.float64]:

@@ -1,0 +1,95 @@
+"""A Stable-Baselines3 wrapper that changes rewards and observations by a representation.
+
+Stable-Baselines3 is not a dependency of this package: importing this module without it is an error that says what to
+install.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lapwing.applications.rewards import RepresentationFeatures, Reward
+from lapwing.applications.wrappers import (
+    ENV_REWARD,
+    batch_of_one,
+    check_parts,
+    check_rewards,
+    feature_space,
+    new_rewards,
+    row_encoder,
+)
+from lapwing.errors import MissingExtraError
+
+try:
+    from stable_baselines3.common.vec_env import (  # type: ignore[import-not-found,unused-ignore]
+        VecEnv,
+        VecEnvWrapper,
+    )
+except ImportError as error:
+    raise MissingExtraError(
+        "lapwing.applications.sb3 needs Stable-Baselines3, which brings PyTorch: pip install stable-baselines3; "
+        "without it, wrap the Gymnasium environment in lapwing.applications.RepresentationWrapper"
+    ) from error
+
+
+class RepresentationVecEnv(VecEnvWrapper):  # type: ignore[misc,unused-ignore]
+    """A ``VecEnv`` whose rewards or observations come from a representation.
+
+    The last reward of an episode is that of the step to ``infos[i]["terminal_observation"]``, which is changed as
+    observations are. The environment's own reward stays in ``infos[i]["env_reward"]``.
+
+    Args:
+        venv: with array or numbered observations.
+        reward: such as :class:`PotentialReward`; None keeps the environment's.
+        features: what the agent observes instead; None keeps the environment's observations.
+        key: which entry of dictionary observations the model takes.
+    """
+
+    def __init__(
+        self,
+        venv: VecEnv,
+        reward: Reward | None = None,
+        features: RepresentationFeatures | None = None,
+        key: str | None = None,
+    ) -> None:
+        """Wrap the environment."""
+        self._reward, self._features = check_parts(reward, features)
+        self._rows = row_encoder(venv.observation_space, key)
+        space = None if features is None else feature_space(features, venv.observation_space, key)
+        super().__init__(venv, observation_space=space)
+        self._here: NDArray[Any] = np.empty(0)
+
+    def reset(self) -> Any:
+        """Begin an episode everywhere.
+
+        Returns:
+            (n, ...) observations.
+        """
+        observations = self.venv.reset()
+        self._here = self._rows(observations)
+        return self._observed(observations)
+
+    def step_wait(self) -> tuple[Any, NDArray[Any], NDArray[np.bool_], list[dict[str, Any]]]:
+        """The result of a step.
+
+        Returns:
+            Observations, rewards, dones and infos.
+        """
+        observations, rewards, dones, infos = self.venv.step_wait()
+        check_rewards(rewards)
+        infos = list(infos)  # a tuple where environments run in processes
+        before, self._here = self._here, self._rows(observations)
+        there = self._here.copy()
+        for i in np.flatnonzero(dones):
+            there[i] = self._rows(batch_of_one(infos[i]["terminal_observation"]))[0]
+            if self._features is not None:
+                infos[i] = infos[i] | {"terminal_observation": self._features(there[i : i + 1])[0]}
+        if self._reward is not None:
+            infos = [{ENV_REWARD: float(own), **info} for own, info in zip(rewards, infos, strict=True)]
+            cut_off = np.array([bool(info.get("TimeLimit.truncated", False)) for info in infos])
+            rewards = new_rewards(self._reward, before, there, rewards, dones & ~cut_off).astype(rewards.dtype)
+        return self._observed(observations), rewards, dones, infos
+
+    def _observed(self, observations: Any) -> Any:
+        return observations if self._features is None else self._features(self._here)

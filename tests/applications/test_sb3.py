@@ -1,0 +1,111 @@
+"""The Stable-Baselines3 wrapper with the real package where it is installed, and its absence elsewhere."""
+
+import importlib
+import importlib.util
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.wrappers import TimeLimit
+
+import lapwing as lw
+from lapwing.applications import (
+    EigenReward,
+    GoalDistance,
+    MixedReward,
+    PotentialReward,
+    RepresentationFeatures,
+    RepresentationWrapper,
+)
+from lapwing.environments.gymnasium_env import WorldEnv
+from lapwing.errors import ArgumentError, MissingExtraError
+
+INSTALLED = importlib.util.find_spec("stable_baselines3") is not None
+needs_sb3 = pytest.mark.skipif(not INSTALLED, reason="Stable-Baselines3 is not installed")
+
+WORLD = lw.make_world("room:2x3")
+MODEL = lw.solve(WORLD, 4)
+GOAL = 5
+DISTANCE = GoalDistance(MODEL, WORLD.table()[GOAL])
+REWARDS = {
+    "eigen": EigenReward(MODEL, 3),
+    "potential": PotentialReward(DISTANCE, 0.9, 2.0),
+    "mixed": MixedReward(DISTANCE),
+}
+FEATURES = RepresentationFeatures(MODEL, joined=True)
+
+
+class ToCorner(WorldEnv):
+    """-1 for every step; the goal ends the episode."""
+
+    def __init__(self) -> None:
+        super().__init__(WORLD)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        observation, _, _, _, info = super().step(int(action))
+        return observation, -1.0, self.state == GOAL, False, info
+
+
+def env() -> gymnasium.Env[Any, Any]:
+    return TimeLimit(ToCorner(), 4)
+
+
+@pytest.mark.skipif(INSTALLED, reason="Stable-Baselines3 is installed")
+def test_without_the_package_the_module_says_what_to_install() -> None:
+    with pytest.raises(MissingExtraError, match="pip install stable-baselines3"):
+        importlib.import_module("lapwing.applications.sb3")
+
+
+@needs_sb3
+@pytest.mark.parametrize(("name", "kind"), [*((name, "DummyVecEnv") for name in REWARDS), ("mixed", "SubprocVecEnv")])
+def test_every_sub_environment_gives_what_a_single_one_does(name: str, kind: str) -> None:
+    from stable_baselines3.common import vec_env
+
+    from lapwing.applications.sb3 import RepresentationVecEnv
+
+    many = RepresentationVecEnv(getattr(vec_env, kind)([env] * 3), REWARDS[name], FEATURES)
+    many.seed(7)
+    singles = [RepresentationWrapper(env(), REWARDS[name], FEATURES) for _ in range(3)]
+    seen = many.reset()
+    np.testing.assert_array_equal(seen, np.stack([one.reset(seed=7 + i)[0] for i, one in enumerate(singles)]))
+    assert seen[0] in many.observation_space
+    ends, rng = [], np.random.default_rng(0)
+    for _ in range(60):
+        actions = rng.integers(4, size=3)
+        seen, rewards, dones, infos = many.step(actions)
+        for i, single in enumerate(singles):
+            last, reward, terminated, truncated, _ = single.step(actions[i])
+            assert rewards[i] == pytest.approx(reward, rel=1e-6)
+            assert infos[i]["env_reward"] == -1.0
+            assert dones[i] == (terminated or truncated)
+            if dones[i]:
+                np.testing.assert_array_equal(infos[i]["terminal_observation"], last)
+                ends.append(terminated)
+                last = single.reset()[0]
+            np.testing.assert_array_equal(seen[i], last)
+    assert {True, False} <= set(ends)
+
+
+@needs_sb3
+def test_an_agent_learns_through_the_wrapper() -> None:
+    from stable_baselines3 import DQN
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    from lapwing.applications.sb3 import RepresentationVecEnv
+
+    venv = RepresentationVecEnv(DummyVecEnv([env]), REWARDS["potential"], FEATURES)
+    agent = DQN("MlpPolicy", venv, learning_starts=50, gamma=0.9, seed=0, policy_kwargs={"net_arch": [16]})
+    agent.learn(200)
+    states = RepresentationFeatures(MODEL, joined=True)(WORLD.table())
+    assert agent.predict(states, deterministic=True)[0].shape == (len(states),)
+
+
+@needs_sb3
+def test_a_wrapper_without_anything_to_change_is_refused() -> None:
+    from stable_baselines3.common.vec_env import DummyVecEnv
+
+    from lapwing.applications.sb3 import RepresentationVecEnv
+
+    with pytest.raises(ArgumentError, match="give a reward"):
+        RepresentationVecEnv(DummyVecEnv([env]))
