@@ -13,6 +13,7 @@ from scipy.sparse.csgraph import shortest_path
 from scipy.stats import spearmanr
 
 import lapwing as lw
+from lapwing.applications import eigenoptions
 from lapwing.report import write_report
 
 pytestmark = pytest.mark.slow
@@ -205,24 +206,35 @@ def test_true_steps_and_rank_correlations_are_right(
         assert shown_rank == pytest.approx(expected, abs=2e-3)
 
 
-def test_eigenoptions_climb_to_where_no_neighbour_is_higher(
-    opened: Callable[..., Opened], page_of: PageOf, solved: Path
-) -> None:
+def test_eigenoptions_are_those_of_python(opened: Callable[..., Opened], page_of: PageOf, solved: Path) -> None:
     page = opened(page_of(solved))
     selector = '[data-figure="option"][data-source="values"]'
     page.show(selector)
     world = lw.make_world("GridRoomSym-4")
     assert isinstance(world, lw.GridWorld)
-    rounded = page.page.evaluate("DATA.runs[0].values")
     page.page.locator("#option-next").click()
     page.page.locator("#option-sign").select_option("-1")
-    values = -np.array(rounded[2])
-    stay = values >= values[world.successors].max(axis=1)
-    stars = page.page.evaluate(
-        "s => document.querySelector(s).data.find(t => t.marker?.symbol === 'star').x.length", selector
-    )
-    assert stars == stay.sum()
     assert page.page.locator("#option-component").input_value() == "2"
+    option = eigenoptions(lw.load(solved), world)[3]
+    marks = "s => document.querySelector(s).data.filter(t => t.marker && t.x).map(t => [t.marker.symbol, t.x.length])"
+    drawn = dict(page.page.evaluate(marks, selector))
+    assert (drawn["star"], drawn["arrow"]) == ((option.actions < 0).sum(), (option.actions >= 0).sum())
+    # The page counts the steps that the option takes from the chosen state.
+    page.page.locator("#state").fill("0")
+    page.page.locator("#state").press("Enter")
+    state, steps = 0, 0
+    while option.actions[state] >= 0:
+        state, steps = (
+            int(world.step(np.array([state]), option.actions[[state]], np.random.default_rng(0))[0][0]),
+            steps + 1,
+        )
+    assert f"after {steps} step" in page.page.locator("#option-facts-values").inner_text()
+    assert page.page.locator("#option-facts-values").inner_text().endswith(f"in state {state}")
+    # An arrow to the right is turned by 90 degrees from up.
+    angles = page.page.evaluate(
+        "s => document.querySelector(s).data.find(t => t.marker?.symbol === 'arrow').marker.angle", selector
+    )
+    assert angles == [90.0 * (action if action < 3 else -1) for action in option.actions[option.actions >= 0]]
 
 
 def test_two_or_three_components_make_a_scatter(opened: Callable[..., Opened], page_of: PageOf, learned: Path) -> None:

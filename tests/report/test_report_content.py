@@ -12,10 +12,10 @@ import pytest
 from scipy.sparse import csr_array
 
 import lapwing as lw
-from lapwing.definitions import one_step
+from lapwing.applications import eigenoptions
 from lapwing.environments import World
 from lapwing.environments.registry import WORLDS
-from lapwing.errors import DataError, LapwingError
+from lapwing.errors import DataError, LapwingError, LapwingWarning
 from lapwing.report.charts import curve_charts
 from lapwing.report.content import RunContent, content_of, dual_eigenvalues, rotated_to
 from lapwing.report.run_folder import write_run
@@ -86,6 +86,78 @@ def test_values_are_those_of_the_model_to_seven_digits(content: RunContent, lear
     np.testing.assert_allclose(np.array(content.arrays["values"]).T, values, rtol=1e-6, atol=1e-12)
     rows, columns = np.divmod(content.arrays["cells"], content.arrays["columns"])
     assert world.layout.free[rows, columns].all()
+
+
+def option_successors(world: lw.GridWorld, model: lw.LaplacianRepresentation) -> list[list[list[int]]]:
+    """Where each option leads, by component and sign; a state itself where it ends."""
+    own = np.arange(world.num_states)
+    found = [
+        np.where(one.actions < 0, own, world.successors[own, one.actions]).tolist()
+        for one in eigenoptions(model, world)
+    ]
+    return [found[i : i + 2] for i in range(0, len(found), 2)]
+
+
+@pytest.mark.filterwarnings("ignore::lapwing.errors.UntrustedWarning")
+def test_psi_and_options_are_those_of_the_applications(solved: Path, content: RunContent, learned: Path) -> None:
+    world = lw.make_world("GridRoomSym-4")
+    assert isinstance(world, lw.GridWorld)
+    for folder, found in ((solved, content_of(read_run(solved))), (learned, content)):
+        model = lw.load(folder)
+        psi = model.embedding(world.table())
+        np.testing.assert_allclose(np.array(found.arrays["psi"]).T, psi, rtol=1e-6, atol=1e-9)
+        assert found.arrays["options"]["values"] == option_successors(world, model)
+        assert found.arrays["moves"] == [sorted(set(row)) for row in world.successors.tolist()]
+    exact = content.arrays["options"]["exact"]
+    assert (len(exact), len(exact[0]), len(exact[0][0])) == (5, 2, world.num_states)
+
+
+def test_moves_are_those_of_the_world_where_ways_are_one_way(tmp_path: Path) -> None:
+    write_run(lw.solve("OneWayRooms", 3), tmp_path / "run")
+    arrays = content_of(read_run(tmp_path / "run")).arrays
+    matrix = lw.operator("OneWayRooms").matrix
+    moves = np.zeros(matrix.shape, dtype=bool)
+    for state, following in enumerate(arrays["moves"]):
+        moves[state, following] = True
+    assert (moves != moves.T).any()
+    world = lw.make_world("OneWayRooms")
+    assert (moves == (world.transition_matrix().toarray() > 0)).all()  # type: ignore[union-attr]
+
+
+def test_without_the_next_states_of_actions_an_option_goes_to_the_highest_neighbour(box: Path) -> None:
+    arrays = content_of(read_run(box)).arrays
+    values, nexts = np.array(arrays["values"][1]), np.array(arrays["options"]["values"][0][0])
+    rows, columns = np.divmod(arrays["cells"], 40)
+    image, chosen = np.full((42, 42), -np.inf), np.empty((40, 40))
+    image[rows + 1, columns + 1], chosen[rows, columns] = values, values[nexts]
+    ways = ((0, 0), (-1, 0), (0, 1), (1, 0), (0, -1))
+    beside = [image[1 + down : 41 + down, 1 + right : 41 + right] for down, right in ways]
+    np.testing.assert_array_equal(chosen, np.max(beside, axis=0))
+    assert (nexts == np.arange(1600)).any()
+
+
+def test_no_option_leads_to_a_state_that_was_never_seen(tmp_path: Path) -> None:
+    data = lw.collect("FourRooms", steps=300, episode_length=300, seed=0)
+    write_run(lw.solve(data, 3), tmp_path / "run", data=data)
+    arrays = content_of(read_run(tmp_path / "run")).arrays
+    unseen = np.array([value is None for value in arrays["values"][1]])
+    assert 0 < unseen.sum() < len(unseen)
+    for option in arrays["options"]["values"]:
+        for nexts in map(np.array, option):
+            assert (nexts[unseen] == -1).all()
+            assert not unseen[nexts[~unseen]].any()
+
+
+def test_a_world_in_parts_or_one_component_has_no_psi(tmp_path: Path) -> None:
+    write_run(lw.solve("GridRoom-1", 1), tmp_path / "one")
+    assert content_of(read_run(tmp_path / "one")).arrays["psi"] == []
+    assert content_of(read_run(tmp_path / "one")).arrays["options"]["values"] == []
+    with pytest.warns(LapwingWarning):
+        model = lw.solve(lw.Layout.from_text("#####\n#.#.#\n#####", "parts"), 2)
+    write_run(model, tmp_path / "parts")
+    found = content_of(read_run(tmp_path / "parts")).arrays
+    assert found["psi"] == []
+    assert found["ranks"]["scaled"] == [None, None]
 
 
 def test_exact_pictures_are_turned_to_the_learned_ones() -> None:
@@ -206,8 +278,6 @@ def test_definitions_go_with_eigenvalues(box: Path) -> None:
     found = content_of(read_run(box))
     exact = lw.solve("Box-2", 5).eigenvalues_in("successor(0.9)")
     np.testing.assert_allclose([row.eigenvalue for row in found.components], exact)
-    slow = lw.solve("Box-2", 5).eigenvalues_in(one_step())
-    np.testing.assert_allclose(found.arrays["one_minus_mu"], slow, rtol=1e-6, atol=1e-9)
 
 
 def test_curves_show_what_the_history_has_columns_for(learned: Path) -> None:

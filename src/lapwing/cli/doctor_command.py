@@ -24,6 +24,9 @@ REQUIRED = (
 # Extras by name: the distribution that shows that one is installed, and what it is for.
 EXTRAS = {
     "minari": ("minari", "data sets of Minari"),
+    "options": ("simpleoptions", "options of BaRL-SimpleOptions"),
+    "minigrid": ("minigrid", "MiniGrid environments"),
+    "robotics": ("gymnasium-robotics", "PointMaze and AntMaze"),
     "ray": ("ray", "studies on a cluster"),
     "tensorboard": ("tensorboardX", "lapwing learn --log tensorboard"),
     "wandb": ("wandb", "lapwing learn --log wandb"),

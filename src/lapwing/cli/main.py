@@ -29,6 +29,7 @@ COMMANDS = {
     "score": "lapwing.cli.score_command:ScoreCommand",
     "report": "lapwing.cli.report_command:ReportCommand",
     "plot": "lapwing.cli.plot_command:PlotCommand",
+    "use": "lapwing.cli.use_command:UseCommand",
     "doctor": "lapwing.cli.doctor_command:DoctorCommand",
 }
 
@@ -40,6 +41,7 @@ GROUPS = {
     "worlds and data": ("worlds", "collect", "audit"),
     "representations": ("solve", "learn", "score"),
     "look": ("report", "plot"),
+    "use": ("use",),
     "help": ("doctor",),
 }
 MARGIN = 13

@@ -38,6 +38,7 @@ from lapwing.report.charts import (
     spectrum_chart,
     visits_chart,
 )
+from lapwing.report.explore_arrays import embedding_at, picture_arrays
 from lapwing.report.stored_run import StoredRun
 from lapwing.solving import solve
 from lapwing.storage.schemas import ScoreRecord, is_number
@@ -52,7 +53,7 @@ MAX_DRAWN = 60
 # Resolution of the picture of a world whose states are not listed.
 CELLS = 40
 CHUNK = 2048
-# Enough to tell which of two neighbouring states is higher, for greedy arrows; float32 has no more.
+# float32 has no more.
 SIGNIFICANT = 7
 # A larger data set is not trusted on the word of a file: it would take memory.
 MAX_EPISODES = 10_000_000
@@ -437,8 +438,9 @@ def _arrays(run: StoredRun, field: DrawnField | None, exact: GroundTruth | None,
         "values": [_rounded(column) for column in shown[0].T],
         "exact": None if exact is None else [_rounded(column) for column in shown[1].T],
         "bounds": _rounded(np.max([np.nanmax(np.abs(part), axis=0, initial=SMALLEST_LIMIT) for part in shown], axis=0)),
-        "one_minus_mu": _rounded(np.maximum(1.0 - run.model.mu[:drawn], 0.0)),
     }
+    psi = embedding_at(run.model, field.points, field.values)[:, : drawn - 1]
+    arrays["psi"] = [_rounded(column) for column in psi.T]
     if field.world is None or field.cells is None:
         return arrays
     rows, columns = field.shape
@@ -451,6 +453,8 @@ def _arrays(run: StoredRun, field: DrawnField | None, exact: GroundTruth | None,
         "ratio": abs((right - left) / (top - bottom)) if min(rows, columns) > 1 else 0.5,
         "reach": field.world.field_reach(CELLS),
     }
+    sources = dict(zip(("values", "exact"), shown, strict=False))
+    arrays |= picture_arrays(field.world, field.cells, field.shape, arrays["reach"], sources, psi)
     visits, shape = run.data.visits, run.data.visits_shape
     if visits and run.data.visits_of in ("states", "cells") and (shape or len(visits) == len(field.points)):
         arrays |= {"visits": visits, "visits_shape": shape}

@@ -20,22 +20,14 @@ function stateAt(run, row, column) {
   return row < 0 || column < 0 || row >= run.rows || column >= run.columns ? -1 : indexOf(run)[row * run.columns + column];
 }
 
-function neighbours(run, i) {
-  const [row, column] = place(run, i);
-  return [[-1, 0], [0, 1], [1, 0], [0, -1]].map(([down, right]) => stateAt(run, row + down, column + right));
-}
-
+// The norm of differences from one state, in the plain components or in psi.
 function representationDistances(run, from, scaled) {
-  const parts = [];
-  run.values.forEach((column, k) => {
-    if (!scaled) parts.push([column, 1]);
-    else if (k > 0 && run.one_minus_mu[k] > 1e-9) parts.push([column, 1 / run.one_minus_mu[k]]);
-  });
+  const columns = scaled ? run.psi : run.values;
   return run.values[0].map((_, i) => {
     let sum = 0;
-    for (const [column, weight] of parts) {
+    for (const column of columns) {
       if (column[i] === null || column[from] === null) return null;
-      sum += weight * (column[i] - column[from]) ** 2;
+      sum += (column[i] - column[from]) ** 2;
     }
     return Math.sqrt(sum);
   });
@@ -54,32 +46,11 @@ function trueSteps(run, from) {
   const steps = new Array(run.count).fill(null), queue = [from];
   steps[from] = 0;
   for (let head = 0; head < queue.length; head++) {
-    for (const next of neighbours(run, queue[head])) {
-      if (next >= 0 && steps[next] === null) { steps[next] = steps[queue[head]] + 1; queue.push(next); }
+    for (const next of run.moves[queue[head]]) {
+      if (steps[next] === null) { steps[next] = steps[queue[head]] + 1; queue.push(next); }
     }
   }
   return steps;
-}
-
-function ranks(values) {
-  const order = values.map((_, i) => i).sort((a, b) => values[a] - values[b]), found = new Array(values.length);
-  for (let start = 0; start < order.length;) {
-    let end = start;
-    while (end < order.length && values[order[end]] === values[order[start]]) end++;
-    for (let k = start; k < end; k++) found[order[k]] = (start + end - 1) / 2;
-    start = end;
-  }
-  return found;
-}
-
-// Spearman's rank correlation over the states both know, the chosen one left out.
-function rankCorrelation(a, b, from) {
-  const known = a.map((_, i) => i).filter(i => i !== from && a[i] !== null && b[i] !== null);
-  const [x, y] = [ranks(known.map(i => a[i])), ranks(known.map(i => b[i]))];
-  const mean = (known.length - 1) / 2;
-  let xy = 0, xx = 0, yy = 0;
-  x.forEach((value, i) => { xy += (value - mean) * (y[i] - mean); xx += (value - mean) ** 2; yy += (y[i] - mean) ** 2; });
-  return xx > 0 && yy > 0 ? xy / Math.sqrt(xx * yy) : null;
 }
 
 function measure(source) {
@@ -91,7 +62,7 @@ const largest = values => values.reduce((top, value) => (value !== null && value
 
 BUILDERS.distance = figure => {
   const run = current(), source = figure.dataset.source;
-  if (!hasPicture(run)) return null;
+  if (!hasPicture(run) || (source === "scaled" && !run.psi.length)) return null;
   const values = measure(source);
   const made = mapFigure(run, values, { scale: SEQUENTIAL, low: 0, high: largest(values) || 1, chosen: explored.state, format: source === "steps" ? "d" : ".3f" });
   made.click = point => choose(stateAt(current(), point.y, point.x));
@@ -129,38 +100,30 @@ BUILDERS.scatter = figure => {
   return { data: traces, layout, click: point => { if (point.curveNumber === 0) choose(point.pointNumber); } };
 };
 
-// From each state the best of its neighbours and itself: -1 to 3 for none, up, right, down, left.
-function greedyMoves(run, values) {
-  return run.cells.map((_, i) => {
-    let best = values[i] === null ? -Infinity : values[i], move = -1;
-    neighbours(run, i).forEach((next, direction) => {
-      if (next >= 0 && values[next] !== null && values[next] > best) { best = values[next]; move = direction; }
-    });
-    return move;
-  });
+function pathFrom(nexts, start) {
+  const path = [start];
+  for (let next = nexts[start]; next >= 0 && next !== path[path.length - 1] && path.length <= nexts.length; next = nexts[next]) path.push(next);
+  return path;
 }
 
-function pathFrom(run, moves, start) {
-  const path = [start];
-  while (moves[path[path.length - 1]] >= 0 && path.length <= run.count) {
-    const last = path[path.length - 1];
-    path.push(neighbours(run, last)[moves[last]]);
-  }
-  return path;
+// Clockwise from up, in degrees.
+function angleOf(run, from, to) {
+  const [row, column] = place(run, from), [nextRow, nextColumn] = place(run, to);
+  return (Math.atan2(nextColumn - column, row - nextRow) * 180) / Math.PI;
 }
 
 BUILDERS.option = figure => {
   const run = current();
-  if (!hasPicture(run) || !run[figure.dataset.source]) return null;
+  if (!hasPicture(run) || !run[figure.dataset.source] || explored.component < 1) return null;
   const values = run[figure.dataset.source][explored.component].map(value => (value === null ? null : explored.sign * value));
-  const bound = run.bounds[explored.component], moves = greedyMoves(run, values);
+  const bound = run.bounds[explored.component], nexts = run.options[figure.dataset.source][explored.component - 1][explored.sign > 0 ? 0 : 1];
   const made = mapFigure(run, values, { scale: DIVERGING, low: -bound, high: bound, chosen: explored.state });
   const size = Math.max(2.5, Math.min(22, (0.62 * figure.clientWidth) / run.columns));
-  const going = run.cells.map((_, i) => i).filter(i => moves[i] >= 0), resting = run.cells.map((_, i) => i).filter(i => moves[i] < 0 && values[i] !== null);
+  const states = run.cells.map((_, i) => i), going = states.filter(i => nexts[i] >= 0 && nexts[i] !== i), resting = states.filter(i => nexts[i] === i);
   const points = states => ({ type: "scatter", x: states.map(i => place(run, i)[1]), y: states.map(i => place(run, i)[0]), hoverinfo: "skip" });
-  const path = pathFrom(run, moves, explored.state);
+  const path = pathFrom(nexts, explored.state);
   made.data.splice(made.data.length - 2, 0,
-    { ...points(going), mode: "markers", marker: { symbol: "arrow", angle: going.map(i => 90 * moves[i]), size, color: "#14161b", opacity: 0.75 } },
+    { ...points(going), mode: "markers", marker: { symbol: "arrow", angle: going.map(i => angleOf(run, i, nexts[i])), size, color: "#14161b", opacity: 0.75 } },
     { ...points(path), mode: "lines", line: { color: MARK, width: 3 } },
     { ...points(resting), mode: "markers", marker: { symbol: "star", size: Math.max(13, 1.2 * size), color: "#ffd21f", line: { width: 1.5, color: "#14161b" } } });
   made.click = point => choose(stateAt(current(), point.y, point.x));
@@ -175,13 +138,12 @@ function describe() {
   element("chosen").textContent = `state ${state}, ${spot}`;
   element("state").value = state;
   if (!hasPicture(run)) return;
-  const steps = trueSteps(run, state), plain = rankCorrelation(representationDistances(run, state, false), steps, state);
-  const scaled = rankCorrelation(representationDistances(run, state, true), steps, state);
-  for (const [id, value] of [["rank-plain", plain], ["rank-scaled", scaled]]) {
-    element(id).textContent = value === null ? "–" : value.toFixed(3);
-    element(id).dataset.value = value === null ? "" : value;
+  for (const source of ["plain", "scaled"]) {
+    const value = run.ranks[source] ? run.ranks[source][state] : null;
+    element(`rank-${source}`).textContent = value === null ? "–" : value.toFixed(3);
+    element(`rank-${source}`).dataset.value = value === null ? "" : value;
   }
-  element("furthest").textContent = largest(steps);
+  element("furthest").textContent = largest(trueSteps(run, state));
   for (const [source, title] of [["plain", "Plain distance"], ["scaled", "Scaled distance"], ["steps", "Number of steps"]]) {
     document.querySelector(`[data-figure="distance"][data-source="${source}"]`).setAttribute("aria-label", `${title} from state ${state}, ${spot}, to every other state`);
   }

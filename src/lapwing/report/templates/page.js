@@ -7,7 +7,7 @@ const hasDepth = (() => { try { return Boolean(document.createElement("canvas").
 function fillControls() {
   const run = current(), count = run.values.length, numbers = run.values.map((_, k) => k);
   const second = Math.min(1, count - 1);
-  Object.assign(explored, { axes: [second, Math.min(2, count - 1), -1], component: second, colour: "scaled" });
+  Object.assign(explored, { axes: [second, Math.min(2, count - 1), -1], component: second, colour: run.psi.length ? "scaled" : "plain" });
   explored.state = run.values[second].reduce((low, value, i) => (value !== null && value < run.values[second][low] ? i : low), Math.max(0, run.values[second].findIndex(value => value !== null)));
   for (const select of document.querySelectorAll("[data-axis]")) {
     const axis = Number(select.dataset.axis), choices = numbers.map(k => option(k, subscript(k + 1)));
@@ -16,14 +16,16 @@ function fillControls() {
     select.value = explored.axes[axis];
     select.disabled = axis === 2 && !hasDepth;
   }
-  const colours = [option("scaled", "scaled distance"), option("plain", "plain distance")];
+  const colours = [...(run.psi.length ? [option("scaled", "scaled distance")] : []), option("plain", "plain distance")];
   if (hasPicture(run)) colours.push(option("steps", "number of steps"));
   if (run.visits && !run.visits_shape) colours.push(option("visits", "visits"));
   element("colour").replaceChildren(...colours, ...numbers.map(k => option(`u${k}`, subscript(k + 1))));
-  element("option-component").replaceChildren(...numbers.map(k => option(k, subscript(k + 1))));
+  element("option-component").replaceChildren(...numbers.slice(1).map(k => option(k, subscript(k + 1))));
   element("option-component").value = explored.component;
   element("state").max = run.count - 1;
-  element("distances").hidden = element("options").hidden = !hasPicture(run);
+  element("distances").hidden = !hasPicture(run);
+  element("options").hidden = !hasPicture(run) || count < 2;
+  element("distance-scaled").hidden = !run.psi.length;
   element("option-method").textContent = run.method;
   element("option-exact").hidden = !run.exact;
   if (hasPicture(run)) {
