@@ -9,9 +9,9 @@ from scipy.stats import spearmanr
 
 from lapwing import LaplacianRepresentation, Operator, collect, learn, operator, solve
 from lapwing.applications import commute_times, hitting_times, reversible_hitting_times
-from lapwing.environments import World, world_from_description
 from lapwing.errors import DataError
 from lapwing_paper.run_store import Outcome
+from lapwing_paper.study_worlds import world_of_run
 
 Times = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ def compare_distances(specification: dict[str, Any]) -> Outcome:
         Spearman correlations with the path length and shares of stuck pairs, plain and scaled; of exact ones the
         largest relative error of full-dimensional commute times too, of learned ones the numbers of counting.
     """
-    settings, world = specification["settings"], _world(specification)
+    settings, world = specification["settings"], world_of_run(specification)
     dim, exact = int(settings["dim"]), operator(world)
     paths = np.asarray(shortest_path(exact.matrix, unweighted=True))
     if not settings["transitions"]:
@@ -55,7 +55,7 @@ def compare_hitting_times(specification: dict[str, Any]) -> Outcome:
         For each dimension the Spearman correlations with the true hitting time of the directed formula, of the
         symmetrised walk's hitting times and of its commute times; of exact ones the error at full rank too.
     """
-    settings, world = specification["settings"], _world(specification)
+    settings, world = specification["settings"], world_of_run(specification)
     exact = operator(world)
     true = goal_by_goal(exact)
     used = exact
@@ -127,13 +127,6 @@ def stuck_share(distances: Times, dynamics: Operator) -> float:
     best = np.stack([distances[row].min(axis=0) for row in neighbours])
     stuck = (best >= distances * (1.0 - 1e-12)) & ~np.eye(count, dtype=bool)
     return float(stuck.sum() / (count * (count - 1)))
-
-
-def _world(specification: dict[str, Any]) -> World:
-    world = world_from_description(specification["world"])
-    if world is None:
-        raise DataError("a run needs a world to measure")
-    return world
 
 
 def _agreement(model: LaplacianRepresentation, exact: Operator, paths: Times) -> dict[str, float]:

@@ -17,10 +17,10 @@ from lapwing.applications import (
     expected_steps,
     point_options,
 )
-from lapwing.environments import World, world_from_description
-from lapwing.errors import DataError
+from lapwing.environments import World
 from lapwing.operators import group_degenerate
 from lapwing_paper.run_store import Outcome
+from lapwing_paper.study_worlds import world_of_run
 
 COMPONENTS = 16
 # Draws of ties and of noise: as many as this allows at the world's number of states.
@@ -44,7 +44,7 @@ def diffusion_times(specification: dict[str, Any]) -> Outcome:
         For the published form of eigenvectors and for our own, by number of options: expected steps with the official
         count and in moves, and what ties, noise, the basis or learning change.
     """
-    world, settings, seed = _world(specification), specification["settings"], int(specification["seed"])
+    world, settings, seed = world_of_run(specification), specification["settings"], int(specification["seed"])
     count = int(world.num_states or 0)
     counts = [int(number) for number in settings["counts"] if number <= 2 * min(COMPONENTS, count - 1)]
     transitions = int(settings["transitions"])
@@ -87,7 +87,7 @@ def cover_times(specification: dict[str, Any]) -> Outcome:
     Returns:
         Numbers by kind of options.
     """
-    world, settings, seed = _world(specification), specification["settings"], int(specification["seed"])
+    world, settings, seed = world_of_run(specification), specification["settings"], int(specification["seed"])
     amount, walks = int(settings["point_options"]), int(settings["walks"])
     kinds: dict[str, list[Option]] = {
         "covering": covering_options(world, amount),
@@ -119,19 +119,12 @@ def diffusion_option_steps(specification: dict[str, Any]) -> Outcome:
         Quartiles over goals of the mean over all starts, the goal among them: of a walk without bumps, alone and with
         the options of each time; and how many options there are.
     """
-    world = _world(specification)
+    world = world_of_run(specification)
     numbers: dict[str, Any] = {"walk": _quartiles(world, [])}
     for time in specification["settings"]["times"]:
         options = diffusion_options(world, int(time))
         numbers[str(time)] = {"options": len(options), "quartiles": _quartiles(world, options)}
     return Outcome(numbers)
-
-
-def _world(specification: dict[str, Any]) -> World:
-    world = world_from_description(specification["world"])
-    if world is None or world.action_matrices() is None:
-        raise DataError("a run needs a world with listed states and discrete actions")
-    return world
 
 
 def _without_bumps(world: World) -> World:

@@ -11,6 +11,9 @@ from lapwing.errors import LapwingError, LapwingWarning
 from lapwing_paper.executors import Executor, Reply, describe
 from lapwing_paper.run_store import DAMAGED, DONE, FAILED, MISSING, Entry, RunStore, StudyRun
 
+# What a world whose states cannot be listed counts as.
+UNLISTED_STATES = 1_000
+
 
 class StudyProgress(NamedTuple):
     """Progress of a study; ``seconds_left`` is None until it can be estimated."""
@@ -153,5 +156,5 @@ def _keep(run: StudyRun, future: "Future[Reply]", store: RunStore, waited: float
 def _size(run: StudyRun) -> float:
     """A rough measure of how long a run will take."""
     steps = float(run.settings.get("options", {}).get("steps") or 2000)
-    states = float(getattr(run.world.world, "num_states", 1)) if run.world is not None else 1.0
+    states = float(run.world.world.num_states or UNLISTED_STATES) if run.world is not None else 1.0
     return steps * (states + 100.0)

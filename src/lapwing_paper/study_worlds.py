@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lapwing import GridWorld, make_world
-from lapwing.environments import World, corridors, layout_files
-from lapwing.errors import ArgumentError
+from lapwing.environments import World, corridors, layout_files, world_from_description
+from lapwing.errors import ArgumentError, DataError
 
 # In the order of the number of states.
 TWELVE_WORLDS = (
@@ -107,6 +108,21 @@ def study_worlds(names: tuple[str, ...], layouts: Path | None) -> tuple[StudyWor
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise ArgumentError(f"{twice[0]} is named twice among the worlds; name each once")
     return found
+
+
+def world_of_run(specification: dict[str, Any]) -> World:
+    """The world that a run's specification describes.
+
+    Args:
+        specification: of the run.
+
+    Returns:
+        The world.
+    """
+    world = world_from_description(specification["world"])
+    if world is None:
+        raise DataError("a run needs a world")
+    return world
 
 
 def origins_note(found: tuple[StudyWorld, ...]) -> str:

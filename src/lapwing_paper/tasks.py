@@ -1,4 +1,4 @@
-"""What a run does: learn and score, check the theory, measure distances, walk with options."""
+"""What a run does: learn and score, check the theory, measure distances, walk with options, train agents, plan."""
 
 import math
 import time
@@ -17,7 +17,9 @@ from lapwing.training import NetworkCollapsedError
 from lapwing_paper.distance_tasks import compare_distances, compare_hitting_times
 from lapwing_paper.gluing import glue_episodes
 from lapwing_paper.option_tasks import cover_times, diffusion_option_steps, diffusion_times
+from lapwing_paper.policy_tasks import plan_in_maze, reach_goals
 from lapwing_paper.run_store import Outcome
+from lapwing_paper.shaping_tasks import train_on_reward
 from lapwing_paper.theory.claims import check_claims
 
 DEFINITION = successor(0.9)
@@ -110,6 +112,9 @@ TASKS: dict[str, Callable[[dict[str, Any]], Outcome]] = {
     "diffusion-time": diffusion_times,
     "cover-time": cover_times,
     "diffusion-options": diffusion_option_steps,
+    "shaping": train_on_reward,
+    "zero-shot": reach_goals,
+    "planning": plan_in_maze,
 }
 
 

@@ -16,12 +16,15 @@ from lapwing_paper.studies import (
     fair_ggdo,
     horizons,
     many_components,
+    maze_planning,
     permutations,
     pixels_centred,
     robust_allo,
     rotations,
+    shaping,
     theorems,
     world_gallery,
+    zero_shot_rewards,
 )
 from lapwing_paper.study import Study
 
@@ -48,6 +51,9 @@ STUDIES: dict[str, Study] = {
         diffusion_time,
         cover_time,
         diffusion_options,
+        shaping,
+        zero_shot_rewards,
+        maze_planning,
     )
 }
 

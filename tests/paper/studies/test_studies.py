@@ -61,6 +61,9 @@ SETTINGS = {
     "diffusion-time": {"transitions", "counts"},
     "cover-time": {"walks", "point_options"},
     "diffusion-options": {"times"},
+    "shaping": {"reward", "steps", "dim", "transitions"},
+    "zero-shot": {"dims", "transitions", "steps"},
+    "planning": {"embedding", "dim", "regions", "pairs", "transitions", "steps", "simulator", "recorded"},
 }
 MEASURED = {
     "distances": [
@@ -90,8 +93,10 @@ def fabricate(run: StudyRun) -> Outcome:
         return Outcome({"claims": [made_up_claim("lemma", True, 1e-13), made_up_claim("theorem", False, 0.25)]})
     if run.task in MEASURED:
         return Outcome({name: float(rng.uniform(0.5, 1.0)) for name in MEASURED[run.task]})
-    if run.task in OPTION_TASKS:
-        return Outcome(OPTION_TASKS[run.task](rng, run.settings))
+    if run.task == "shaping":
+        return made_up_agent(rng, run.settings["steps"])
+    if run.task in USES:
+        return Outcome(USES[run.task](rng, run.settings))
     options = run.settings["options"]
     dim = int(options.get("dim", 11))
     numbers: dict[str, Any] = similarities(rng, dim)
@@ -120,6 +125,12 @@ def fabricate(run: StudyRun) -> Outcome:
     return Outcome(numbers, made_up_history(rng, options), components)
 
 
+def made_up_agent(rng: np.random.Generator, steps: int) -> Outcome:
+    returns = -50.0 + np.cumsum(rng.uniform(0.0, 4.0, 2 + (steps - 1) // 1_000))
+    numbers = {"optimum": -18.98, "final_return": float(returns[-1]), "mean_return": float(returns.mean())}
+    return Outcome(numbers, [{"step": 1_000.0 * i, "return": float(value)} for i, value in enumerate(returns)])
+
+
 def made_up_diffusion_times(rng: np.random.Generator, settings: Mapping[str, Any]) -> dict[str, Any]:
     exact = ("official", "moves", *(f"{what}_{end}" for what in ("ties", "bases", "noise") for end in ("low", "high")))
     names = ("learned", "exact", "counted") if settings["transitions"] else exact
@@ -145,10 +156,26 @@ def made_up_option_steps(rng: np.random.Generator, settings: Mapping[str, Any]) 
     return {"walk": quartiles, **{str(time): {"options": 20, "quartiles": quartiles} for time in settings["times"]}}
 
 
-OPTION_TASKS: dict[str, Callable[[np.random.Generator, Mapping[str, Any]], dict[str, Any]]] = {
+def made_up_shares(rng: np.random.Generator, settings: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("optimal", "counted") if settings["transitions"] else ("optimal", "successor")
+    keys = [key for dim in settings["dims"] for key in (str(dim), f"bound {dim}")]
+    return {name: {key: float(rng.uniform()) for key in keys} for name in names}
+
+
+def made_up_journeys(rng: np.random.Generator, settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        f"{kind}-{regions}": {"reached": rng.integers(2, size=20).tolist(), "ratios": rng.uniform(1, 2, 9).tolist()}
+        for kind in ("simulator", "recorded")
+        for regions in settings["regions"]
+    }
+
+
+USES: dict[str, Callable[[np.random.Generator, Mapping[str, Any]], dict[str, Any]]] = {
     "diffusion-time": made_up_diffusion_times,
     "cover-time": made_up_cover_times,
     "diffusion-options": made_up_option_steps,
+    "zero-shot": made_up_shares,
+    "planning": made_up_journeys,
 }
 
 
