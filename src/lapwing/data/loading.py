@@ -13,6 +13,8 @@ from lapwing.data.trajectories import Trajectories
 from lapwing.errors import ArgumentError, DataError, LapwingError, MissingExtraError
 from lapwing.storage.reading import MAX_ITEM_BYTES, NUMBER_KINDS
 
+GROUP_STATES = 1 << 10
+
 
 def from_arrays(
     observations: "ArrayLike | Sequence[ArrayLike] | Mapping[str, ArrayLike]",
@@ -168,15 +170,33 @@ def _from_episodes(
     if following is not None:
         further = {key: _per_transition("next_observations", part, sizes[0]) for key, part in following.items()}
     with TrajectoryBuilder(out) as builder:
-        for number in kept:
-            rows = {key: pieces[number] for key, pieces in episodes.items()}
-            transitions: dict[str, Any] = {name: pieces[number] for name, pieces in columns.items()}
+        for group in _groups(kept, sizes[0]):
+            rows = {key: _joined(pieces, group) for key, pieces in episodes.items()}
+            transitions: dict[str, Any] = {name: _joined(pieces, group) for name, pieces in columns.items()}
             if following is not None:
-                after = {key: pieces[number] for key, pieces in further.items()}
+                after = {key: _joined(pieces, group) for key, pieces in further.items()}
                 transitions["next_observations"] = after.get("", after)
-            length = np.array([sizes[0][number] - 1])
-            builder.add(rows.get("", rows), length, ended[[number]], cut[[number]], **transitions)
+            lengths = np.array([sizes[0][number] - 1 for number in group])
+            builder.add(rows.get("", rows), lengths, ended[group], cut[group], **transitions)
         return builder.finish({"world": {"kind": "arrays", "name": "arrays"}})
+
+
+def _groups(numbers: list[int], sizes: list[int]) -> Iterator[list[int]]:
+    """Episodes in order, as many at once as make :data:`GROUP_STATES` states: a call for each would take long."""
+    group: list[int] = []
+    states = 0
+    for number in numbers:
+        group.append(number)
+        states += sizes[number]
+        if states >= GROUP_STATES:
+            yield group
+            group, states = [], 0
+    if group:
+        yield group
+
+
+def _joined(pieces: list[NDArray[Any]], group: list[int]) -> NDArray[Any]:
+    return pieces[group[0]] if len(group) == 1 else np.concatenate([pieces[number] for number in group])
 
 
 def _by_key(given: Any, what: str) -> dict[str, Any]:
