@@ -17,17 +17,17 @@ demo: $(VENV)/.installed
 	@echo "Open demo/report.html in a browser; the pictures are beside it: eigenvectors.png, curves.png, spectrum.png"
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 # The mathematics alone, for daily work.
 SCIENCE := tests/operators tests/objectives tests/diagnostics tests/evaluation \
 	tests/test_definitions.py tests/test_representation.py tests/test_solving.py
 test-fast: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 -m "not slow" $(SCIENCE)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(SCIENCE)
 
 # What takes longer: killed processes, browsers, fuzzing, hostile files, whole reports. .ci/run runs it after `make test`.
 test-slow: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow
 
 # The documentation site, in site/; a broken link fails. Read it with a browser, or serve it: python3 -m http.server -d site
 docs: $(VENV)/.installed-docs

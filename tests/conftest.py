@@ -1,8 +1,10 @@
 """Fixtures shared by all tests."""
 
 import json
+import os
 import shlex
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,16 @@ AUTHORS_LAYOUTS = Path(__file__).resolve().parents[2] / "shared" / "layouts"
 # The same examples on every run and every machine, and nothing written into the work tree.
 settings.register_profile("lapwing", derandomize=True, deadline=None, database=None)
 settings.load_profile("lapwing")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Share compiled programs between the workers of a run, their modules and the commands that they start."""
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
+    folder = tempfile.TemporaryDirectory(prefix="lapwing-compiled-", ignore_cleanup_errors=True)
+    config.add_cleanup(folder.cleanup)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = folder.name
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
 
 
 @pytest.fixture(autouse=True)

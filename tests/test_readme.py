@@ -37,6 +37,7 @@ def test_there_is_something_to_run() -> None:
     assert len(EXAMPLES) >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::lapwing.errors.UntrustedWarning")
 @pytest.mark.parametrize(("page", "block"), PYTHON, ids=[f"{page}-{number}" for number, (page, _) in enumerate(PYTHON)])
 def test_a_python_block_runs_as_it_stands(page: str, block: str) -> None:

@@ -139,6 +139,7 @@ def test_doors_are_the_most_central_states_with_few_components() -> None:
     assert ranks == {4: [1, 2, 3, 4], 11: [1, 2, 3, 6], 104: [4, 11, 19, 27]}
 
 
+@pytest.mark.slow
 def test_a_learned_model_gives_the_distances_of_the_exact_one() -> None:
     operator = lw.operator("GridMaze-9")
     learned = lw.learn(operator, dim=4, steps=400, seed=0)

@@ -109,6 +109,7 @@ def test_states_of_the_table_that_were_never_seen_end_every_option() -> None:
 # --- a network -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_network_learns_to_go_to_either_end_and_to_stop_there() -> None:
     world = lw.make_world("room:1x10")
     model, data = lw.solve(world, dim=2), lw.collect(world, 20_000, seed=0, record="actions")
@@ -130,6 +131,7 @@ def test_a_network_learns_to_go_to_either_end_and_to_stop_there() -> None:
     assert options[0].values(states[values.argmax()]).max() == pytest.approx(0.0, abs=0.1)  # type: ignore[union-attr]
 
 
+@pytest.mark.slow
 def test_a_network_ends_where_the_environment_does() -> None:
     heights = np.linspace(0.0, 1.0, 4)
     data = episodes(*[([0, 1, 2, 3], [GO_RIGHT] * 3, True)] * 20)
@@ -141,6 +143,7 @@ def test_a_network_ends_where_the_environment_does() -> None:
     assert option.values([0.0])[0] == pytest.approx(1.0 + 0.9 + 0.81, abs=0.1)
 
 
+@pytest.mark.slow
 def test_observations_that_hardly_repeat_get_a_network_and_the_same_seed_the_same_one() -> None:
     rng = np.random.default_rng(0)
     walk = np.clip(np.cumsum(rng.normal(size=(300, 1)), axis=0), -5, 5)

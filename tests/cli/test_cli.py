@@ -504,6 +504,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(run: Any, monkeypatch: pytes
 # --- as a program -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_exit_codes_and_streams_of_the_program() -> None:
     good = run_as_a_program("collect GridMaze-7 --steps 200 --out data --json")
     assert (good.returncode, good.stderr) == (0, "")
@@ -514,6 +515,7 @@ def test_exit_codes_and_streams_of_the_program() -> None:
     assert run_as_a_program("solve GridMaze-7 --nonsense").returncode == 2
 
 
+@pytest.mark.slow
 def test_the_program_solves_without_a_warning() -> None:
     done = run_as_a_program("solve GridMaze-7 --dim 3 --out out")
     assert (done.returncode, done.stderr) == (0, "")

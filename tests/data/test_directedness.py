@@ -7,6 +7,7 @@ import lapwing as lw
 from lapwing.data.directedness import directedness
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Box-2", "UMaze", "LShape", "UMaze-29"])
 @pytest.mark.parametrize("seed", range(3))
 def test_reversible_worlds_are_not_called_directed(name: str, seed: int) -> None:

@@ -97,7 +97,6 @@ OWN: dict[str, Callable[[int], Any]] = {
     "a partial": lambda seed: functools.partial(scaled, network(seed), scale=0.5),
     "a method": lambda seed: Rows(network(seed), Constant(jnp.zeros(2))).__call__,
 }
-SAME_NAMES = [kind for kind in OWN if kind != "a lambda on globals"]
 
 
 @pytest.mark.parametrize("kind", OWN)
@@ -110,7 +109,7 @@ def test_every_array_of_a_users_own_network_is_trained(kind: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", SAME_NAMES)
+@pytest.mark.parametrize("kind", ["a class", "eqx.filter_vmap", "a lambda"])
 def test_a_users_own_network_learns_saves_and_loads_bit_for_bit(
     kind: str, data: lw.Trajectories, tmp_path: Path
 ) -> None:
@@ -140,6 +139,7 @@ def test_loading_needs_a_network_of_the_same_structure_and_says_so(data: lw.Traj
             lw.load(tmp_path, encoder=wrong)
 
 
+@pytest.mark.slow
 def test_a_model_that_needs_no_network_refuses_one(data: lw.Trajectories, tmp_path: Path) -> None:
     lw.learn(data, encoder="mlp", hidden=(4,), **LEARNING).save(tmp_path / "built")
     lw.solve("GridMaze-7", 2).save(tmp_path / "solved")

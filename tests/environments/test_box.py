@@ -57,6 +57,7 @@ def test_the_walk_stays_inside_and_observations_within_half(box: BoxWorld) -> No
     assert (np.ptp(box.observe(points), axis=0) > 0.95).all()
 
 
+@pytest.mark.slow
 @every_box
 def test_the_closed_form_is_an_eigenpair_of_the_transition_kernel(box: BoxWorld) -> None:
     modes, mu = box.closed_form(12)

@@ -204,7 +204,7 @@ def test_the_operator_of_a_maze_is_its_discretisation() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", MAZES)
+@pytest.mark.parametrize("name", ["UMaze", "MediumMaze", "LShape"])
 def test_eigenvalues_of_shipped_mazes_are_converged_to_three_tenths_of_a_percent(name: str) -> None:
     maze = make_world(name)
     fine = lw.solve(maze, dim=11)

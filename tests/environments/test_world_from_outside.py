@@ -92,6 +92,7 @@ def registered() -> Iterator[None]:
         gymnasium.registry.pop(f"lapwing/{name}-v0", None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Ring-12", "Drift"])
 def test_a_world_from_outside_is_collected_from_learned_and_described(name: str, tmp_path: Path) -> None:
     data = lw.collect(name, steps=2000, seed=0, record="actions")

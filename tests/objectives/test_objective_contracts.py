@@ -92,6 +92,7 @@ def test_equal_weights_are_no_weights(objective: Objective) -> None:
     np.testing.assert_allclose(plain, equal, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*OBJECTIVES, "allo_permuted"])
 def test_seeds_in_one_scanned_program_agree_with_seeds_alone(name: str) -> None:
     objective = VARIANTS[name]

@@ -132,6 +132,7 @@ def test_gdo_is_indifferent_to_rotations(chain: Chain) -> None:
         np.testing.assert_allclose(losses[0], losses[1], rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ggdo", "allo"])
 def test_two_batches_give_the_gradient_of_the_exact_square_on_average(name: str, chain: Chain) -> None:
     objective = {"ggdo": ggdo, "allo": allo}[name](2.0)

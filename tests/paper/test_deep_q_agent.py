@@ -47,6 +47,7 @@ def test_the_return_of_a_policy_is_that_of_walking_it() -> None:
         assert found == pytest.approx(simulated_return(task, actions), abs=1e-4)
 
 
+@pytest.mark.slow
 def test_an_agent_learns_a_corridor_and_the_same_seed_gives_the_same_curve(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"HIDDEN": 32, "LAYERS": 2, "BATCH": 32, "FIRST_TRANSITIONS": 500, "REFRESH_RATE": 0.5}
     for name, value in sizes.items():

@@ -22,6 +22,7 @@ def numbers_of(task: str, world: str, settings: dict[str, Any], layouts: Path | 
     return perform(StudyRun("x", study_world(world, layouts), 0, settings, task).specification()).numbers
 
 
+@pytest.mark.slow
 def test_hitting_times_of_the_windy_rooms_agree_with_the_reference() -> None:
     dims = list(directed_times.DIMS)
     exact = numbers_of("hitting-times", "WindyRooms", {"dims": dims, "transitions": 0})

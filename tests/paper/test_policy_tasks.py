@@ -20,6 +20,7 @@ def specification(world: Any, **settings: Any) -> dict[str, Any]:
     return {"world": world.describe(), "seed": 0, "settings": settings}
 
 
+@pytest.mark.slow
 def test_shares_of_goals_reached_are_the_reference_and_stand_beside_it() -> None:
     world = study_world("FourRoom-104", None).world
     made = reach_goals(specification(world, dims=[8, 50], transitions=0, steps=0)).numbers

@@ -72,6 +72,7 @@ def test_penalised_components_minimise_the_published_objective() -> None:
     assert squares[-1] == 0.0
 
 
+@pytest.mark.slow
 def test_a_run_gives_a_curve_from_the_first_step_to_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = {"HIDDEN": 16, "LAYERS": 1, "BATCH": 16, "FIRST_TRANSITIONS": 200}
     for name, value in sizes.items():

@@ -81,6 +81,7 @@ def test_reports_carry_the_cosine_and_learning_stops_once_the_angle_is_small(
     assert [row["step"] for row in model.metadata["history"]] == [report.step for report in reports]
 
 
+@pytest.mark.slow
 def test_the_default_preset_is_near_exact_in_rooms_with_repeated_eigenvalues() -> None:
     operator = lw.operator("GridRoomSym-4")
     model = lw.learn(operator, 5, hidden=(64, 64))
@@ -177,6 +178,7 @@ def test_allo_recovers_from_permutations_of_its_outputs(maze: lw.Operator) -> No
     assert model.metadata["config"]["permute_every"] == 1500
 
 
+@pytest.mark.slow
 def test_the_paper_preset_runs_as_documented(maze_data: lw.Trajectories) -> None:
     model = lw.learn(maze_data, 3, preset="paper", steps=6, log_every=3)
     known = model.metadata
@@ -188,6 +190,7 @@ def test_the_paper_preset_runs_as_documented(maze_data: lw.Trajectories) -> None
     assert not model.certificate().converged
 
 
+@pytest.mark.slow
 def test_pixels_are_learned_from_their_preset() -> None:
     operator = lw.operator("GridMaze-7", observation="pixels")
     model = lw.learn(operator, 4, preset="pixels", hidden=(64,), steps=600)
@@ -298,6 +301,7 @@ def test_several_seeds_give_a_model_each(maze: lw.Operator) -> None:
     assert not np.allclose(one, other)
 
 
+@pytest.mark.slow
 def test_each_of_several_seeds_has_curves_of_its_own(maze: lw.Operator) -> None:
     truth, options = lw.solve("GridMaze-7", dim=3), {"dim": 3, "steps": 20, "hidden": (32, 32), "log_every": 10}
     models = lw.Learner(**options).fit_many(maze, [3, 7], truth=truth)

@@ -157,6 +157,7 @@ def test_a_log_that_cannot_begin_is_one_clear_error(
 TINY = ["learn", "GridMaze-7", "--exact", "--dim", "3", "--steps", "40", "--log-every", "20", "--no-report"]
 
 
+@pytest.mark.slow
 def test_learning_writes_to_both_loggers(recorder: Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert cli.main([*TINY, "--out", "run", "--log", "tensorboard", "--log", "wandb"]) == 0
@@ -175,6 +176,7 @@ def test_a_missing_package_ends_the_command_before_any_work(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_folder_that_holds_only_logs_of_an_interrupted_run_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

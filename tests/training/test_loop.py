@@ -155,6 +155,7 @@ def test_the_same_seed_gives_the_same_bits(alone: Trained) -> None:
     assert [line.row() for line in alone.history] == [line.row() for line in again.history]
 
 
+@pytest.mark.slow
 def test_a_seed_alone_and_among_three_agree_to_rounding(alone: Trained) -> None:
     state, history, *_ = run_seeds([1, 5, 9])
     for one, many in zip(jax.tree.leaves(alone.state.trained), jax.tree.leaves(state.trained), strict=True):

@@ -209,6 +209,7 @@ def test_one_seed_is_cut_out_of_many() -> None:
     assert one_seed(tree, 0, 1) is tree
 
 
+@pytest.mark.slow
 def test_a_known_rho_is_learned_with_and_sharpens_the_error_bars() -> None:
     data = lw.collect("GridMaze-9", 20_000, seed=0)
     options: dict[str, Any] = {"dim": 4, "oversampling": 2, "steps": 400, "seed": 0}

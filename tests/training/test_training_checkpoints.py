@@ -267,6 +267,7 @@ def test_a_full_disk_is_a_clear_error_and_leaves_the_last_good_checkpoint(
     assert found.history[-1].step == 4
 
 
+@pytest.mark.slow
 def test_checkpoints_are_not_mixed_with_other_files_and_leftovers_go(
     task: Task, state: TrainState, tmp_path: Path
 ) -> None:

@@ -93,6 +93,7 @@ def test_cover_times_stand_beside_the_published_ones() -> None:
     assert (none["'cover time', published"], none["largest hitting time"]) == ("460.5", "452.0")
 
 
+@pytest.mark.slow
 def test_diffusion_options_stand_beside_the_published_ones() -> None:
     made = perform(specification("diffusion-options", "FourRoom-104", {"times": [4, 13]})).numbers
     alone, short, long = rows_of("diffusion-options", "FourRoom-104", {"options": made})

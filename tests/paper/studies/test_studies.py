@@ -266,6 +266,7 @@ def check_readable(tables: dict[str, ResultTable]) -> None:
                 assert not re.search(r"\b(nan|inf)\b", text), (table.name, row)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "method"), [("comparison-xy", ALLO_DEFAULT), ("comparison-xy", GGDO_PAPER), ("horizons", "exact, 0.9")]
 )
@@ -368,6 +369,7 @@ def test_tables_have_every_world_and_can_be_written_in_every_form(name: str) -> 
     assert any("quick" in table.title for table in tables.values())
 
 
+@pytest.mark.slow
 @every_study
 def test_pictures_are_drawn_whole_and_say_that_they_are_quick(name: str) -> None:
     plan = small_plan(name)
@@ -401,6 +403,7 @@ def partial_studies(runs: list[StudyRun]) -> dict[str, Callable[[StudyRun], bool
     return kept
 
 
+@pytest.mark.slow
 @every_study
 def test_a_study_with_gaps_still_gives_tables_and_pictures(name: str) -> None:
     # Counting the extrema of a larger world over and over takes long.
