@@ -225,6 +225,7 @@ def stored(**changes: Any) -> RunConfiguration:
         ({"dim": None}, "is damaged"),
         ({"seeds": 999999999999}, "is damaged"),
         ({"source": "gym:evil_module:Env-v0"}, "names code to import"),
+        ({"wrappers": ["evil_module:Wrapper"]}, "names code to import"),
     ],
     ids=str,
 )

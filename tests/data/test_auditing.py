@@ -144,6 +144,42 @@ def test_glued_data_are_suspected(name: str, glue: Glue) -> None:
     assert warned(found, "episodes may have been glued together")
 
 
+def bouncing_ball(rng: np.random.Generator, steps: int) -> np.ndarray:
+    """Place and speed in a box: at a wall the speed alone jumps."""
+    states = np.zeros((steps, 4))
+    place, speed = rng.uniform(0, 1, 2), rng.normal(0, 0.02, 2)
+    for row in states:
+        row[:2], row[2:] = place, speed
+        speed += rng.normal(0, 0.002, 2)
+        place = place + speed
+        hit = (place < 0) | (place > 1)
+        place, speed = np.clip(place, 0, 1), np.where(hit, -speed, speed)
+    return states
+
+
+def test_a_bounce_is_not_a_reset_but_a_glued_episode_is() -> None:
+    rng = np.random.default_rng(0)
+    episodes = [bouncing_ball(rng, 100) for _ in range(60)]
+    assert audit(from_arrays(episodes)).suspected_resets == 0
+    glued = audit(from_arrays([np.concatenate(episodes)])).suspected_resets
+    assert glued is not None
+    assert 10 < glued <= 59
+
+
+def test_rare_jumps_to_where_no_episode_begins_are_not_resets() -> None:
+    # A ring of which one place in eight shows what another place shows: views that lie apart follow each other.
+    rng = np.random.default_rng(0)
+    episodes = []
+    for _ in range(400):
+        walk = np.cumsum(np.append(rng.integers(0, 2), rng.choice([-1, 0, 1], 99))) % 40
+        hidden = (rng.random(100) < 0.004) & (walk > 4) & (walk < 36)
+        episodes.append(np.where(hidden, rng.integers(6, 34, 100), walk)[:, None].astype(float))
+    data = from_arrays(episodes)
+    assert data.has_table
+    assert audit(data).suspected_resets == 0
+    assert (audit(from_arrays([np.concatenate(episodes)])).suspected_resets or 0) > 0
+
+
 def test_data_too_few_to_judge_say_so_by_none() -> None:
     found = audit(from_arrays([[0.0, 1.0, 2.0]]))
     assert found.suspected_resets is None

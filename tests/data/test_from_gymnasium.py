@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from gymnasium.wrappers import FlattenObservation, TimeLimit
+from gymnasium.wrappers import TimeLimit
 from scipy.sparse import csr_array
 
 from lapwing.data import collect, from_gymnasium
+from lapwing.data.from_gymnasium import _choose_keys
 from lapwing.data.trajectories import Trajectories
 from lapwing.environments.grid import GridWorld
 from lapwing.environments.registry import make_world
-from lapwing.errors import DataError, LapwingError
+from lapwing.errors import ArgumentError, DataError, LapwingError
 
 StepsMatch = Callable[[csr_array, csr_array], bool]
 MODES = list(AutoresetMode)
@@ -220,12 +221,86 @@ def test_every_space_of_numbers_is_recorded(space: spaces.Space[Any], show: Call
         np.testing.assert_array_equal(data.episode(number), expected)
 
 
-def test_observations_that_are_no_array_are_refused_with_advice_that_works() -> None:
-    space = spaces.Tuple((spaces.Box(0, 10, (1,)),))
-    env = OtherSpaceEnv(space, lambda t: (np.array([t], np.float32),))
-    with pytest.raises(DataError, match="FlattenObservation"):
-        collect(env, steps=10)
-    assert collect(FlattenObservation(env), steps=10).num_transitions == 10
+NESTED = spaces.Dict(
+    {
+        "where": spaces.Tuple((spaces.Box(0, 10, (2,)), spaces.Discrete(9))),
+        "desired_goal": spaces.Box(0, 10, (2,)),
+        "mission": spaces.Text(9),
+    }
+)
+
+
+def nested_env() -> Any:
+    goal = np.ones(2, np.float32)
+    return OtherSpaceEnv(
+        NESTED, lambda t: {"where": (np.full(2, t, np.float32), t), "desired_goal": goal, "mission": "go"}
+    )
+
+
+@pytest.mark.parametrize("make", [nested_env, *(lambda mode=mode: vector_of(mode, make=nested_env) for mode in MODES)])
+def test_entries_of_dictionaries_and_tuples_are_chosen_by_their_path(make: Callable[[], Any]) -> None:
+    data = collect(make(), steps=200, keys=["where.0", "where.1"])
+    assert data.keys == ("where.0", "where.1")
+    assert data.num_transitions == 200
+    places, numbers = data.select("where.0"), data.select("where.1")
+    for number in range(data.num_episodes):
+        times = np.arange(data.lengths[number] + 1)
+        np.testing.assert_array_equal(places.episode(number)[:, 1], times)
+        np.testing.assert_array_equal(numbers.episode(number), np.eye(9)[times])
+
+
+def test_without_a_choice_the_entries_are_listed_and_goals_named() -> None:
+    with pytest.raises(ArgumentError) as caught:
+        collect(nested_env(), steps=10)
+    message = str(caught.value)
+    assert "where.0 ((2,) float32)," in message
+    assert "desired_goal ((2,) float32; looks like a goal)" in message
+    assert "mission (Text, not numbers; looks like a goal)" in message
+    assert "keys='where.0'" in message
+    assert "achieved_goal ((2,) float32)" in _choose_keys({"achieved_goal": spaces.Box(0, 1, (2,))})
+
+
+def test_an_entry_that_is_not_numbers_is_refused() -> None:
+    with pytest.raises(DataError, match="choose other keys"):
+        collect(nested_env(), steps=10, keys="mission")
+    with pytest.raises(DataError, match="ObservationWrapper"):
+        collect(OtherSpaceEnv(spaces.Text(9), lambda t: "go"), steps=10)
+
+
+def test_the_only_entry_needs_no_choice() -> None:
+    env = OtherSpaceEnv(spaces.Tuple((spaces.Box(0, 10, (1,)),)), lambda t: (np.array([t], np.float32),))
+    assert collect(env, steps=10).observation_shape == (1,)
+
+
+def test_the_last_observations_are_joined() -> None:
+    frames = OtherSpaceEnv(spaces.Box(0, 9, (4, 5), np.uint8), lambda t: np.full((4, 5), t, np.uint8))
+    assert collect(from_gymnasium.stack_observations(frames, 3), steps=20).observation_shape == (4, 5, 3)
+    colours = OtherSpaceEnv(spaces.Box(0, 9, (4, 5, 2), np.uint8), lambda t: np.full((4, 5, 2), (t, 0), np.uint8))
+    data = collect(from_gymnasium.stack_observations(colours, 3), steps=20)
+    np.testing.assert_array_equal(data.episode(0)[3][0, 0], [1, 0, 2, 0, 3, 0])
+    nested = collect(from_gymnasium.stack_observations(nested_env(), 2), steps=20, keys="where.0")
+    np.testing.assert_array_equal(nested.episode(0)[2], [1, 1, 2, 2])
+
+
+class Agent:
+    def predict(self, observation: Any, state: Any = None) -> tuple[Any, Any]:
+        return np.ones(np.shape(observation)[:-1], dtype=np.int64), state
+
+
+@pytest.mark.parametrize("make", [CountingEnv, *(lambda mode=mode: vector_of(mode) for mode in MODES)])
+@pytest.mark.parametrize("policy", [Agent(), Agent().predict, lambda seen: np.ones(np.shape(seen)[:-1], np.int8)])
+def test_agents_and_functions_that_return_a_state_are_policies(make: Callable[[], Any], policy: Any) -> None:
+    data = collect(make(), steps=50, policy=policy, record="actions")
+    np.testing.assert_array_equal(data.actions, 1)
+
+
+def test_a_number_is_an_action_where_actions_are_one_number_and_others_are_refused() -> None:
+    env = gymnasium.make("Pendulum-v1")
+    data = collect(env, steps=20, policy=lambda seen: 0.5, record="actions")
+    np.testing.assert_array_equal(data.actions, np.full((20, 1), 0.5))
+    for wrong in (None, "left", [0.1, 0.2]):
+        with pytest.raises(ArgumentError, match="policy gave"):
+            collect(env, steps=20, policy=lambda seen, wrong=wrong: wrong)
 
 
 @pytest.mark.parametrize("on_disk", [False, True])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lapwing.data import builder as builder_module
 from lapwing.data.loading import from_arrays, from_minari
 from lapwing.data.trajectories import Trajectories
-from lapwing.errors import LapwingError
+from lapwing.errors import ArgumentError, LapwingError, UnknownNameError
 
 ROWS = np.array([[0.0], [1.0], [2.0], [7.0], [8.0]])
 EPISODES = [ROWS[:3], ROWS[3:]]
@@ -338,3 +338,13 @@ def test_numbers_of_another_machine_or_of_half_size_come_through(tmp_path: Path,
     data = from_arrays([rows], out=tmp_path / "data")
     assert data.observations.dtype.isnative
     np.testing.assert_array_equal(data.episode(0), rows)
+
+
+def test_keys_of_dictionaries_are_chosen() -> None:
+    episodes = {"x": [[[0.0], [1.0]]], "goal": [[[5.0], [5.0]]], "y": [[[2.0], [3.0]]]}
+    assert from_arrays(episodes, keys=("y", "x")).keys == ("y", "x")
+    np.testing.assert_array_equal(from_arrays(episodes, keys="y").episode(0), [[2.0], [3.0]])
+    with pytest.raises(UnknownNameError):
+        from_arrays(episodes, keys="z")
+    with pytest.raises(ArgumentError):
+        from_arrays([[[0.0], [1.0]]], keys="x")

@@ -132,7 +132,7 @@ def test_actions_and_rewards_of_an_environment_stand_beside_their_transition(
 ) -> None:
     env = Clock() if mode is None else SyncVectorEnv([Clock] * 3, autoreset_mode=mode)
     out = tmp_path / "data" if on_disk else None
-    data = lw.collect(env, steps=100, seed=1, record=("actions", "rewards"), out=out)
+    data = lw.collect(env, steps=100, seed=1, keys=("actions", "vector"), record=("actions", "rewards"), out=out)
     assert data.keys == ("actions", "vector")
     total = data.observations["vector"][:, 0]
     positions = np.concatenate(list(data.pair_positions()))

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lapwing.applications.rewards import RepresentationFeatures, Reward
 from lapwing.checks import shown
-from lapwing.data.from_gymnasium import observation_encoder
+from lapwing.data.from_gymnasium import ObservationEntries
 from lapwing.errors import ArgumentError, DataError
 
 ENV_REWARD = "env_reward"
@@ -203,10 +203,10 @@ def row_encoder(space: spaces.Space[Any], key: str | None) -> Callable[[Any], Ro
     Returns:
         The function; its rows are copies.
     """
-    encode = observation_encoder(space, key)
     if isinstance(space, spaces.Dict) and key is None and len(space.spaces) > 1:
         raise ArgumentError(f"give the key of the observations that the model takes, one of {', '.join(space.spaces)}")
-    return lambda batch: encode(batch)[""]
+    entries = ObservationEntries.chosen(space, key)
+    return lambda batch: entries.encode(entries.pick(batch))[""]
 
 
 def check_parts(reward: Any, features: Any) -> tuple[Reward | None, RepresentationFeatures | None]:

@@ -11,17 +11,20 @@ import lapwing as lw
 from lapwing.cli import terminal
 from lapwing.cli.arguments import (
     Flag,
+    Keys,
     LayoutsFolder,
     Observation,
     PolicyFile,
     Slip,
+    Stack,
+    Wrappers,
     collection_source,
     file_name,
     option,
 )
 from lapwing.errors import ArgumentError
 
-OPTIONS = ("observation", "slip", "layouts", "seed", "next_states", "all_actions")
+OPTIONS = ("keys", "observation", "slip", "layouts", "seed", "next_states", "all_actions")
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,12 @@ class CollectCommand:
     """Independent next states of each state, which counting averages; of the package's own worlds."""
     all_actions: Flag = False
     """The next state of every action from each state, so that counting averages over actions exactly."""
+    keys: Keys = None
+    """Which entries of dictionary or tuple observations to record, of a Gymnasium environment."""
+    wrappers: Wrappers = ()
+    """Wrappers of a Gymnasium environment, the innermost first: names in gymnasium.wrappers, or MODULE:NAME."""
+    stack: Stack = 1
+    """Join the last N observations into one, where one alone does not show the state."""
     seed: int = 0
     """The same seed gives the same data."""
     layouts: LayoutsFolder = None
@@ -60,7 +69,7 @@ class CollectCommand:
         """Collect and write."""
         from lapwing.storage.reading import read_array
 
-        source, label = collection_source(self.world)
+        source, label = collection_source(self.world, self.wrappers, self.stack)
         out = self.out or Path("runs") / f"collect-{file_name(label)}"
         options: dict[str, Any] = {name: getattr(self, name) for name in OPTIONS}
         options["episode_length"] = _episode_length(self.episode_length)

@@ -16,9 +16,12 @@ from lapwing.cli import terminal
 from lapwing.cli.arguments import (
     GYMNASIUM_PREFIX,
     Flag,
+    Keys,
     LayoutsFolder,
     Observation,
     Slip,
+    Stack,
+    Wrappers,
     collection_source,
     file_name,
     option,
@@ -104,6 +107,12 @@ class LearnCommand:
     """What is observed in a grid."""
     slip: Slip = None
     """Probability that a random move replaces the chosen one, in a grid."""
+    keys: Keys = None
+    """Which entry of dictionary or tuple observations to learn from, of a Gymnasium environment or a data folder."""
+    wrappers: Wrappers = ()
+    """Wrappers of a Gymnasium environment, the innermost first: names in gymnasium.wrappers, or MODULE:NAME."""
+    stack: Stack = 1
+    """Join the last N observations of a Gymnasium environment into one, where one alone does not show the state."""
     layouts: LayoutsFolder = None
     """Folder of *.txt layouts."""
     out: Annotated[Path | None, option("DIR", "runs/learn-SOURCE")] = None
@@ -226,11 +235,13 @@ def _data_and_ground_truth(
     if arguments.is_data:
         if arguments.exact or arguments.slip is not None or arguments.observation is not None:
             raise ArgumentError("--exact, --slip and --observation are for worlds; a data folder is taken as it is")
-        data = lw.Trajectories.load(arguments.source)
+        if arguments.wrappers or arguments.stack != 1:
+            raise ArgumentError("--wrappers and --stack are for Gymnasium environments, gym:ID")
+        data = _with_one_key(lw.Trajectories.load(arguments.source), arguments.keys)
         world = lw.environments.world_from_description(data.metadata.get("world"))
         return data, None if world is None else ground_truth(world)
     options: dict[str, Any] = {name: getattr(arguments, name) for name in ("observation", "slip", "layouts")}
-    source, label = collection_source(arguments.source)
+    source, label = collection_source(arguments.source, arguments.wrappers, arguments.stack)
     in_gymnasium = arguments.source.startswith(GYMNASIUM_PREFIX)
     truth = None if in_gymnasium else ground_truth(source, **options)
     if arguments.exact:
@@ -241,7 +252,19 @@ def _data_and_ground_truth(
         return lw.Trajectories.load(kept), truth
     with terminal.progress_bar(f"collecting from {label}") as progress:
         seed = arguments.seed or 0
+        options["keys"] = arguments.keys
         return lw.collect(source, arguments.data_steps, seed=seed, out=kept, progress=progress, **options), truth
+
+
+def _with_one_key(data: "lw.Trajectories", keys: Sequence[str] | None) -> "lw.Trajectories":
+    """Recorded experience with the observations of the chosen key."""
+    if keys is None:
+        return data
+    if len(keys) != 1:
+        raise ArgumentError(f"a representation is learned from one key, got --keys {' '.join(keys)}")
+    if not data.keys:
+        raise ArgumentError("--keys is for observations of several keys; this data set has one")
+    return data.select(keys[0])
 
 
 def _models(
@@ -343,10 +366,12 @@ def _from_stored(folder: Path, configuration: "RunConfiguration") -> LearnComman
         raise DamagedFileError(f"{damaged}: {error}; begin the run again") from error
     if not found.source or found.dim is None or found.seed is None or not 1 <= found.seeds <= MAX_SEEDS:
         raise DamagedFileError(f"{damaged}: source, dim, seed or seeds cannot be; begin the run again")
-    if ":" in found.source.removeprefix(GYMNASIUM_PREFIX) and found.source.startswith(GYMNASIUM_PREFIX):
-        # Gymnasium imports the module named before a colon: a file must not choose which code is run.
+    names = [found.source.removeprefix(GYMNASIUM_PREFIX)] if found.source.startswith(GYMNASIUM_PREFIX) else []
+    imported = [name for name in (*names, *found.wrappers) if ":" in name]
+    if imported:
+        # The module named before a colon is imported: a file must not choose which code is run.
         raise DamagedFileError(
-            f"{folder} was learned from {found.source}, which names code to import; a file is not allowed to: "
+            f"{folder} was learned from {imported[0]}, which names code to import; a file is not allowed to: "
             "collect with your own script, then `lapwing learn DATA`"
         )
     return found

@@ -22,6 +22,10 @@ RARE_SHARE = 0.02
 MIN_DEPARTURES = 100
 FAR_HOPS = 3
 FAR_DISTANCE = 4.0
+# Steps over which a coordinate shows how far it moves in no time to speak of: a ball that bounces turns within fewer.
+SHORT_WHILE = 10
+# Resets lead to where episodes begin at least this often, as a share of how often a further episode would.
+KNOWN_STARTS = 0.5
 MAX_SOURCES = 200
 MOVE_REPEATS = 3.0
 RESET_TARGETS = 2.0
@@ -249,8 +253,9 @@ class Suspicion(NamedTuple):
 def suspect_glued_resets(data: Trajectories) -> Suspicion | None:
     """Steps that look like a reset inside an episode; None where that cannot be told: from few data, or from images.
 
-    With a table: rare steps between states that frequent steps join only over three hops or more. Without: steps
-    more than four times as long as nine tenths of them.
+    With a table: rare steps between states that frequent steps join only over three hops or more, if they lead to
+    states where episodes begin. Without: steps that change at least a third of the coordinates by more than four times
+    as much as nine tenths of the steps do, and as ten steps usually do.
 
     Args:
         data: with or without a table.
@@ -259,12 +264,12 @@ def suspect_glued_resets(data: Trajectories) -> Suspicion | None:
         The number of such steps and their share of those examined, or None.
     """
     if data.has_table:
-        return _by_hops(data.counts())
+        return _by_hops(data.counts(), np.asarray(data.rows(np.asarray(data.offsets[:-1]))))
     # Two images differ as much when something moved a little further than its own size as when it moved far.
     return _by_distance(data) if len(data.observation_shape) < 2 else None
 
 
-def _by_hops(counts: csr_array) -> Suspicion | None:
+def _by_hops(counts: csr_array, starts: NDArray[np.int64]) -> Suspicion | None:
     departures = np.asarray(counts.sum(axis=1)).ravel()
     entries = counts.tocoo()
     examined = departures[entries.row] >= MIN_DEPARTURES
@@ -279,7 +284,8 @@ def _by_hops(counts: csr_array) -> Suspicion | None:
     hops = dijkstra(trodden, directed=False, unweighted=True, indices=sources, limit=FAR_HOPS - 1)
     chosen = np.flatnonzero(rare & np.isin(entries.row, sources))
     far = np.isinf(hops[np.searchsorted(sources, entries.row[chosen]), entries.col[chosen]])
-    if not _scattered(entries.row[chosen][far], entries.data[chosen][far]):
+    sources_of_far, targets, times = entries.row[chosen][far], entries.col[chosen][far], entries.data[chosen][far]
+    if not (_scattered(sources_of_far, times) and _lead_to_starts(targets, times, starts)):
         return Suspicion(0, 0.0)
     # Where there are more sources than were looked at, the rest are taken to be like them.
     scale = float(entries.data[rare].sum()) / float(entries.data[chosen].sum())
@@ -295,6 +301,14 @@ def _scattered(sources: NDArray[np.int32], times: NDArray[np.float64]) -> bool:
     return bool(times.mean() < MOVE_REPEATS or targets_per_source >= RESET_TARGETS)
 
 
+def _lead_to_starts(targets: NDArray[np.int32], times: NDArray[np.float64], starts: NDArray[np.int64]) -> bool:
+    """Whether far steps lead to states where episodes begin, as far as the known beginnings tell."""
+    known, visits = np.unique(starts, return_counts=True)
+    # The share of beginnings seen once estimates how often the next one is new (Good and Turing).
+    expected = 1.0 - float((visits == 1).sum()) / len(starts)
+    return float(times[np.isin(targets, known)].sum()) >= KNOWN_STARTS * expected * float(times.sum())
+
+
 def _spread(rows: NDArray[Any], most: int) -> NDArray[Any]:
     """At most so many of the rows, spread evenly."""
     return rows if len(rows) <= most else rows[np.linspace(0, len(rows) - 1, most).astype(int)]
@@ -308,14 +322,21 @@ def _by_distance(data: Trajectories) -> Suspicion | None:
     positions = positions[::step]
     before = np.asarray(data.observations[positions], dtype=np.float64).reshape(len(positions), -1)
     after = np.asarray(data.observations[positions + 1], dtype=np.float64).reshape(len(positions), -1)
-    # Each coordinate in units of its own usual step, so that none drowns the others.
+    # Each coordinate in units of its own usual changes, so that none drowns the others.
     typical = np.quantile(np.abs(after - before), 0.9, axis=0)
-    moving = typical > 0
-    if not moving.any():
-        return None
-    lengths = np.max(np.abs(after - before)[:, moving] / typical[moving], axis=1)
-    far = lengths > FAR_DISTANCE * max(float(np.quantile(lengths, 0.9)), 1e-12)
-    share = float(far.mean())
+    ends = np.asarray(data.offsets)[np.searchsorted(data.offsets, positions, side="right")]
+    later = positions[positions + SHORT_WHILE < ends]
+    if len(later):
+        changes = np.asarray(data.observations[later + SHORT_WHILE], dtype=np.float64).reshape(len(later), -1)
+        changes -= np.asarray(data.observations[later], dtype=np.float64).reshape(len(later), -1)
+        typical = np.maximum(typical, np.median(np.abs(changes), axis=0))
+    extent = np.ptp(np.concatenate([before, after]), axis=0)
+    free = (typical > 0) & (extent > FAR_DISTANCE * typical)
+    if not free.any():
+        return Suspicion(0, 0.0) if (typical > 0).any() else None
+    # A reset draws the whole state anew; where one coordinate alone jumps, something was hit.
+    jumps = np.abs(after - before)[:, free] > FAR_DISTANCE * typical[free]
+    share = float((3 * jumps.sum(axis=1) >= jumps.shape[1]).mean())
     return Suspicion(round(share * data.num_transitions), share)
 
 

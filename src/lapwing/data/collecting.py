@@ -60,10 +60,12 @@ def collect(
         episode_length: transitions per episode, or a range (low, high) to draw from. Own worlds: 50 unless given,
             from uniform restarts. Gymnasium environments: their own ends unless given.
         policy: None (uniform at random), a function from observations to actions (own worlds and vector
-            environments: a batch of them), or, for grids, a table (states, 4) of probabilities.
+            environments: a batch of them), or, for grids, a table (states, 4) of probabilities. For Gymnasium
+            environments also an agent with ``predict``, and functions that return (action, state).
         observation: ``xy``, ``one_hot`` or ``pixels`` for grids.
         slip: probability that a random move replaces the chosen one, for grids.
-        keys: which keys to record where a Gymnasium environment's observations are dictionaries; all unless given.
+        keys: which entries to record where a Gymnasium environment's observations are dictionaries or tuples
+            (``"0"`` is the first of a tuple, ``"a.b"`` the key b inside a); one, or several.
         record: what to record besides observations: ``actions`` (of own worlds the moves really made, slips
             included), ``rewards`` (of Gymnasium environments), both, or nothing.
         next_states: how many independent next states to draw from each state, the one that the episode goes on with
@@ -108,8 +110,11 @@ def collect(
 
         if observation is not None or slip is not None:
             raise ArgumentError("observation and slip are for the package's own worlds; pass them to gymnasium.make")
-        if policy is not None and not callable(policy):
-            raise ArgumentError("the policy of a Gymnasium environment must be a function from observations to actions")
+        if policy is not None and not (callable(policy) or hasattr(policy, "predict")):
+            raise ArgumentError(
+                "the policy of a Gymnasium environment must be a function from observations to actions, "
+                "or an agent with predict(observation)"
+            )
         if isinstance(length, tuple):
             raise ArgumentError("for a Gymnasium environment episode_length must be one number, not a range")
         return collect_gymnasium(cast(Any, source), steps, seed, policy, length, keys, record, out, progress)

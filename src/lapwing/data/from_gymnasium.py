@@ -1,7 +1,9 @@
 """Experience from any Gymnasium environment or vector environment, never across a reset."""
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +11,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.wrappers import FrameStackObservation, TransformObservation
 from numpy.typing import NDArray
 
 from lapwing.checks import shown
@@ -21,9 +24,14 @@ FLUSH_BYTES = 1 << 25
 # What Python needs for an array of its own, beside the numbers in it.
 ROW_OVERHEAD = 256
 
+ARRAYS = (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete, spaces.Discrete)
+GOAL_WORDS = ("goal", "mission", "target", "instruction", "task")
+
 AnyEnv = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
 Rows = dict[str, NDArray[Any]]
 """A batch of observations by key; the key is empty where an observation is one array."""
+Picked = dict[str, Any]
+"""Entries of observations by key, as the environment gives them."""
 
 
 class Step(NamedTuple):
@@ -59,7 +67,7 @@ def collect_gymnasium(
         policy: a function from an observation (a batch of them with a vector environment) to an action; None for
             uniformly random actions.
         episode_length: truncate episodes after so many transitions; single environments only.
-        keys: which entries of dictionary observations to keep; None for all.
+        keys: which entries of dictionary or tuple observations to keep; None where there is only one.
         record: any of ``actions`` and ``rewards``.
         out: folder to write to, for data larger than memory.
         progress: called with (done, total), or None.
@@ -68,15 +76,15 @@ def collect_gymnasium(
         The experience, with the environment's name in its metadata.
     """
     space = env.single_observation_space if isinstance(env, VectorEnv) else env.observation_space
-    encode = observation_encoder(space, keys)
+    entries = ObservationEntries.chosen(space, keys)
     if isinstance(env, VectorEnv):
         if episode_length is not None:
             raise ArgumentError(
                 "a vector environment ends its own episodes; wrap it in TimeLimit instead of episode_length"
             )
-        start, stream = _vector_steps(env, seed, policy)
+        start, stream = _vector_steps(env, entries, seed, policy)
     else:
-        start, stream = _single_steps(env, seed, policy, episode_length)
+        start, stream = _single_steps(env, entries, seed, policy, episode_length)
     name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
     metadata = {"world": {"kind": "gymnasium", "name": name}, "steps": steps, "seed": seed}
     metadata |= {"episode_length": episode_length, "policy": "uniform" if policy is None else "callable"}
@@ -86,9 +94,9 @@ def collect_gymnasium(
         record = tuple(item for item in record if item != "actions")
     done = 0
     with TrajectoryBuilder(out) as builder:
-        recorder = _Recorder(builder, encode(start), record)
+        recorder = _Recorder(builder, entries.encode(start), record)
         for step in stream:
-            rows, first = encode(step.observations), encode(step.first_observations)
+            rows, first = entries.encode(step.observations), entries.encode(step.first_observations)
             for i in np.flatnonzero(step.moved).tolist():
                 if done == steps:
                     break
@@ -195,108 +203,244 @@ class _Episode:
 
 
 def _single_steps(
-    env: gymnasium.Env[Any, Any], seed: int, policy: Any, limit: int | None
-) -> tuple[Any, Iterator[Step]]:
+    env: gymnasium.Env[Any, Any], entries: "ObservationEntries", seed: int, policy: Any, limit: int | None
+) -> tuple[Picked, Iterator[Step]]:
     observation, _ = env.reset(seed=seed)
     env.action_space.seed(seed)
+    act = _action_function(policy, env.action_space)
 
     def stream(observation: Any) -> Iterator[Step]:
         length = 0
         while True:
-            action = env.action_space.sample() if policy is None else policy(observation)
+            action = env.action_space.sample() if policy is None else act(observation)
             observation, reward, terminated, truncated, _ = env.step(action)
             length += 1
             truncated = truncated or length == limit
             ended = bool(terminated or truncated)
             # An environment may hand out one buffer again and again, and reset overwrites it.
-            final = _each(observation, lambda array: np.array(array, copy=True)[None])
+            final = {key: np.array(part, copy=True)[None] for key, part in entries.pick(observation).items()}
             if ended:
                 observation, _ = env.reset()
                 length = 0
             flags = [np.array([flag], dtype=bool) for flag in (True, terminated, truncated, ended)]
-            first = _each(observation, lambda array: np.asarray(array)[None])
-            yield Step(flags[0], [action], [float(reward)], final, flags[1], flags[2], flags[3], first)
+            yield Step(flags[0], [action], [float(reward)], final, flags[1], flags[2], flags[3], batch_of(observation))
 
-    return _each(observation, lambda array: np.asarray(array)[None]), stream(observation)
+    def batch_of(observation: Any) -> Picked:
+        return {key: np.asarray(part)[None] for key, part in entries.pick(observation).items()}
+
+    return batch_of(observation), stream(observation)
 
 
-def _vector_steps(env: VectorEnv[Any, Any, Any], seed: int, policy: Any) -> tuple[Any, Iterator[Step]]:
+def _vector_steps(
+    env: VectorEnv[Any, Any, Any], entries: "ObservationEntries", seed: int, policy: Any
+) -> tuple[Picked, Iterator[Step]]:
     mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
     observations, _ = env.reset(seed=seed)
     env.action_space.seed(seed)
+    act = _action_function(policy, env.action_space)
 
     def stream(observations: Any) -> Iterator[Step]:
         resetting = np.zeros(env.num_envs, dtype=bool)
         while True:
-            actions = env.action_space.sample() if policy is None else policy(observations)
+            actions = env.action_space.sample() if policy is None else act(observations)
             observations, rewards, terminated, truncated, infos = env.step(actions)
             moved, ended = ~resetting, np.logical_or(terminated, truncated)
-            step = Step(moved, actions, rewards, observations, terminated, truncated, resetting, observations)
+            seen = entries.pick(observations)
+            step = Step(moved, actions, rewards, seen, terminated, truncated, resetting, seen)
             if mode is AutoresetMode.NEXT_STEP:
                 # The step after an ending only resets: its observation begins an episode and ends no transition.
                 yield step
                 resetting = ended
                 continue
-            final = _each(observations, lambda array: np.array(array, copy=True))
+            final = {key: np.array(part, copy=True) for key, part in seen.items()}
             if mode is AutoresetMode.SAME_STEP:
                 for i in np.flatnonzero(ended).tolist():
-                    _put(final, i, infos["final_obs"][i])
+                    for key, part in entries.pick(infos["final_obs"][i]).items():
+                        final[key][i] = part
             elif ended.any():
                 observations, _ = env.reset(options={"reset_mask": ended})
-            yield step._replace(observations=final, restarted=ended, first_observations=observations)
+            yield step._replace(observations=final, restarted=ended, first_observations=entries.pick(observations))
 
-    return _each(observations, np.asarray), stream(observations)
-
-
-def _each(observation: Any, function: Callable[[Any], NDArray[Any]]) -> Any:
-    """A function applied to an observation, or to each key of one that is a dictionary."""
-    if isinstance(observation, dict):
-        return {key: _each(part, function) for key, part in observation.items()}
-    return observation if isinstance(observation, tuple) else function(observation)
+    return entries.pick(observations), stream(observations)
 
 
-def _put(batch: Any, index: int, observation: Any) -> None:
-    if isinstance(batch, dict):
-        for key, part in batch.items():
-            _put(part, index, observation[key])
-    else:
-        batch[index] = observation
+def _action_function(policy: Any, space: spaces.Space[Any]) -> Callable[[Any], Any]:
+    """A policy in any of the usual forms as a function from observations to actions of the space.
+
+    An object with ``predict``, as agents of Stable-Baselines3 have; a function that returns an action, or an action
+    and a state of its own; a number where actions are arrays of one number.
+    """
+    choose = policy.predict if hasattr(policy, "predict") else policy
+
+    def act(observation: Any) -> Any:
+        action = choose(observation)
+        if isinstance(action, tuple) and len(action) == 2 and not isinstance(space, spaces.Tuple):
+            action = action[0]
+        if isinstance(space, (spaces.Dict, spaces.Tuple)):
+            return action
+        if action is None:
+            raise ArgumentError(f"the policy gave None; it must give an action of {space}")
+        array = np.asarray(action)
+        if array.size != math.prod(space.shape or ()) or array.dtype.kind not in "biuf":
+            raise ArgumentError(f"the policy gave {shown(action)}, which is not an action of {space}")
+        if isinstance(space, spaces.Discrete):
+            return array.item()
+        return array.reshape(space.shape or ()).astype(space.dtype, copy=False)
+
+    return act
 
 
-def observation_encoder(space: spaces.Space[Any], keys: str | Sequence[str] | None) -> Callable[[Any], Rows]:
-    """A function from a batch of raw observations to arrays by key; one key alone, or none, is the empty one.
+def stack_observations(env: gymnasium.Env[Any, Any], count: int) -> gymnasium.Env[Any, Any]:
+    """Join the last observations of an environment into one, where one alone does not show the state.
 
     Args:
-        space: of one observation.
-        keys: which entries of dictionary observations to keep; None for all.
+        env: a single environment.
+        count: how many to join; at the start of an episode the first one is repeated.
 
     Returns:
-        The function; its arrays are copies, with numbered states as one-hot rows.
+        The environment with observations (count * k,) for vectors, (rows, columns, count * channels) for images.
+
+    Example:
+        >>> stack_observations(gymnasium.make("CartPole-v1"), 3).observation_space.shape
+        (12,)
     """
-    if not isinstance(space, spaces.Dict):
-        if keys is not None:
-            raise ArgumentError("keys are for environments whose observations are dictionaries; these are not")
-        encode = _array_encoder(space, "observations")
-        return lambda batch: {"": encode(batch)}
-    chosen = tuple(space.spaces) if keys is None else (keys,) if isinstance(keys, str) else tuple(keys)
-    for key in chosen:
-        if key not in space.spaces:
-            raise UnknownNameError(f"no key {shown(key)} in these observations; {did_you_mean(str(key), space.spaces)}")
-    if not chosen:
-        raise ArgumentError("choose at least one key of the observations")
-    encoders = {key: _array_encoder(space[key], f"observations[{key!r}]") for key in chosen}
-    names = {chosen[0]: ""} if len(chosen) == 1 else {key: key for key in chosen}
-    return lambda batch: {names[key]: encoders[key](batch[key]) for key in chosen}
+    stacked = FrameStackObservation(env, count)
+    space = _map_space(stacked.observation_space, _joined_axes)
+    return TransformObservation(stacked, lambda seen: _map_observation(seen, space), space)
 
 
-def _array_encoder(space: spaces.Space[Any], what: str) -> Callable[[Any], NDArray[Any]]:
+def _joined_axes(space: spaces.Space[Any]) -> spaces.Space[Any]:
+    """The space of stacked arrays with the first axis joined with the last; of numbered states, as they are."""
+    if not isinstance(space, spaces.Box) or len(space.shape) < 2:
+        return space
+    return spaces.Box(_join(space.low), _join(space.high), dtype=space.dtype.type)
+
+
+def _join(stack: NDArray[Any]) -> NDArray[Any]:
+    if stack.ndim == 3:
+        return np.moveaxis(stack, 0, -1)
+    return np.moveaxis(stack, 0, -2).reshape(*stack.shape[1:-1], -1)
+
+
+def _map_space(space: spaces.Space[Any], function: Callable[[spaces.Space[Any]], spaces.Space[Any]]) -> Any:
+    if isinstance(space, spaces.Dict):
+        return spaces.Dict({key: _map_space(part, function) for key, part in space.spaces.items()})
+    if isinstance(space, spaces.Tuple):
+        return spaces.Tuple(tuple(_map_space(part, function) for part in space.spaces))
+    return function(space)
+
+
+def _map_observation(seen: Any, space: spaces.Space[Any]) -> Any:
+    if isinstance(space, spaces.Dict):
+        return {key: _map_observation(seen[key], part) for key, part in space.spaces.items()}
+    if isinstance(space, spaces.Tuple):
+        return tuple(_map_observation(one, part) for one, part in zip(seen, space.spaces, strict=True))
+    return _join(np.asarray(seen)) if isinstance(space, spaces.Box) and np.ndim(seen) > 1 else seen
+
+
+class ObservationEntries(NamedTuple):
+    """The entries of observations that are kept: inside dictionaries and tuples, or all there is.
+
+    Attributes:
+        paths: by key, the keys and positions that lead to each entry.
+        encoders: by key, a function from a batch of entries to arrays; numbered states become one-hot rows.
+    """
+
+    paths: dict[str, tuple[str | int, ...]]
+    encoders: dict[str, Callable[[Any], NDArray[Any]]]
+
+    @classmethod
+    def chosen(cls, space: spaces.Space[Any], keys: str | Sequence[str] | None) -> "ObservationEntries":
+        """Those with the given keys.
+
+        Args:
+            space: of one observation.
+            keys: one or several; None where there is only one entry.
+
+        Returns:
+            The entries.
+
+        Raises:
+            ArgumentError: if there are several entries and none is chosen; it lists them.
+        """
+        entries = _entries(space)
+        if keys is not None and list(entries) == [()]:
+            raise ArgumentError("keys are for environments whose observations are dictionaries or tuples")
+        paths = {".".join(map(str, path)): path for path in entries}
+        if keys is None and len(entries) > 1:
+            raise ArgumentError(_choose_keys({name: entries[path] for name, path in paths.items()}))
+        wanted = tuple(paths) if keys is None else (keys,) if isinstance(keys, str) else tuple(keys)
+        for key in wanted:
+            if key not in paths:
+                raise UnknownNameError(f"no key {shown(key)} in these observations; {did_you_mean(str(key), paths)}")
+        if not wanted:
+            raise ArgumentError("choose at least one key of the observations")
+        encoders = {key: _array_encoder(entries[paths[key]], key) for key in wanted}
+        return cls({key: paths[key] for key in wanted}, encoders)
+
+    def pick(self, observation: Any) -> Picked:
+        """The entries of an observation, or of a batch of them.
+
+        Args:
+            observation: as the environment gives it.
+
+        Returns:
+            By key, as they are.
+        """
+        return {key: reduce(lambda part, step: part[step], path, observation) for key, path in self.paths.items()}
+
+    def encode(self, picked: Picked) -> Rows:
+        """Arrays of a batch of entries.
+
+        Args:
+            picked: from :meth:`pick`, with a leading axis.
+
+        Returns:
+            (n, ...) copies by key; the key of one alone is empty.
+        """
+        rows = {key: encode(picked[key]) for key, encode in self.encoders.items()}
+        return rows if len(rows) > 1 else {"": next(iter(rows.values()))}
+
+
+def _entries(space: spaces.Space[Any]) -> dict[tuple[str | int, ...], spaces.Space[Any]]:
+    """Spaces inside dictionaries and tuples, by keys and positions; a space that is neither has the empty path."""
+    if not isinstance(space, (spaces.Dict, spaces.Tuple)):
+        return {(): space}
+    parts = space.spaces.items() if isinstance(space, spaces.Dict) else enumerate(space.spaces)
+    return {(key, *path): inner for key, part in parts for path, inner in _entries(part).items()}
+
+
+def _choose_keys(entries: dict[str, spaces.Space[Any]]) -> str:
+    """What to say where there are several entries: each with its shape, and which look like goals."""
+    lines = []
+    for name, space in entries.items():
+        kind = f"{space.shape} {space.dtype}" if isinstance(space, ARRAYS) else f"{type(space).__name__}, not numbers"
+        lines.append(f"{name} ({kind}{'; looks like a goal' if _is_goal(name) else ''})")
+    sizes = {name: math.prod(space.shape or ()) for name, space in entries.items() if isinstance(space, ARRAYS)}
+    usable = [name for name in sizes if not _is_goal(name)] or list(sizes) or list(entries)
+    example = max(usable, key=lambda name: sizes.get(name, 0))
+    return (
+        f"observations have several entries: {', '.join(lines)}. Choose what the state is: keys={example!r}, or "
+        f"--keys {example} on the command line. A goal that stays the same through an episode would be the slowest "
+        "component of all"
+    )
+
+
+def _is_goal(name: str) -> bool:
+    """Whether an entry looks like something that is wanted rather than where the agent is."""
+    words = name.lower()
+    return "achieved" not in words and any(word in words for word in GOAL_WORDS)
+
+
+def _array_encoder(space: spaces.Space[Any], key: str) -> Callable[[Any], NDArray[Any]]:
     """A function from a batch of one space to a batch of arrays; numbered states become one-hot rows."""
     if isinstance(space, spaces.Discrete):
         numbers = np.arange(space.n) + space.start
         return lambda batch: (np.asarray(batch)[:, None] == numbers).astype(np.float32)
-    if isinstance(space, (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)):
+    if isinstance(space, ARRAYS):
         return lambda batch: np.array(batch, copy=True).reshape(len(batch), *(space.shape or (1,)))
+    what = f"observations[{key!r}]" if key else "observations"
     raise DataError(
-        f"{what} of kind {type(space).__name__} are not arrays; "
-        "wrap the environment in gymnasium.wrappers.FlattenObservation"
+        f"{what} are of kind {type(space).__name__}, not numbers; "
+        + ("choose other keys" if key else "wrap the environment so that they are (gymnasium.ObservationWrapper)")
     )

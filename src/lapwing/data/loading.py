@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from lapwing.checks import as_reals, shown
 from lapwing.data.builder import TrajectoryBuilder
 from lapwing.data.trajectories import Trajectories
-from lapwing.errors import ArgumentError, DataError, LapwingError, MissingExtraError
+from lapwing.errors import ArgumentError, DataError, LapwingError, MissingExtraError, UnknownNameError, did_you_mean
 from lapwing.storage.reading import MAX_ITEM_BYTES, NUMBER_KINDS
 
 GROUP_STATES = 1 << 10
@@ -26,6 +26,7 @@ def from_arrays(
     actions: "ArrayLike | None" = None,
     rewards: "ArrayLike | None" = None,
     next_observations: "ArrayLike | None" = None,
+    keys: "str | Sequence[str] | None" = None,
     out: "str | Path | None" = None,
 ) -> Trajectories:
     """Experience from arrays, in any of the usual shapes; the ends of episodes must be given.
@@ -44,6 +45,7 @@ def from_arrays(
         next_observations: (rows, ...) if each row is a transition; the last one then completes its episode. With one
             axis more, (rows, k, ...) or a list of (states or transitions, k, ...): k further next observations of
             each transition, drawn independently.
+        keys: which keys of a dictionary to take; all unless given.
         out: folder to write to, for data larger than memory.
 
     Returns:
@@ -54,8 +56,8 @@ def from_arrays(
         >>> data.num_episodes, data.num_transitions, data.rewards
         (2, 3, array([0. , 1. , 0.5]))
     """
-    by_key = _by_key(observations, "observations")
-    following = None if next_observations is None else _by_key(next_observations, "next_observations")
+    by_key = _by_key(observations, "observations", keys)
+    following = None if next_observations is None else _by_key(next_observations, "next_observations", keys)
     if following is not None and following.keys() != by_key.keys():
         raise ArgumentError("next_observations must have the keys of observations")
     is_list = all(isinstance(rows, (list, tuple)) for rows in by_key.values())
@@ -85,11 +87,14 @@ def from_arrays(
     return _from_episodes(episodes, flags[0], flags[1], extras, following, out)
 
 
-def from_minari(dataset: Any, *, out: str | Path | None = None) -> Trajectories:
+def from_minari(
+    dataset: Any, *, keys: "str | Sequence[str] | None" = None, out: "str | Path | None" = None
+) -> Trajectories:
     """Experience from a local Minari data set; needs the ``minari`` extra.
 
     Args:
         dataset: its name, or the data set as an object.
+        keys: which keys to take where observations are dictionaries; all unless given.
         out: folder to write to, for data larger than memory.
 
     Returns:
@@ -101,10 +106,10 @@ def from_minari(dataset: Any, *, out: str | Path | None = None) -> Trajectories:
     with TrajectoryBuilder(out) as builder:
         for episode in _episodes(dataset, name):
             given = episode.observations
-            parts = given.values() if isinstance(given, dict) else [given]
-            if any(isinstance(part, (dict, tuple)) for part in parts):
+            chosen = _by_key(given, name, keys)
+            if any(isinstance(part, (dict, tuple)) for part in chosen.values()):
                 raise DataError(f"{name}: observations are nested or a tuple, not arrays; flatten them")
-            rows = {key: _as_rows(part) for key, part in _by_key(given, name).items()}
+            rows = {key: _as_rows(part) for key, part in chosen.items()}
             length = len(next(iter(rows.values()))) - 1
             if length < 1:
                 continue
@@ -199,10 +204,18 @@ def _joined(pieces: list[NDArray[Any]], group: list[int]) -> NDArray[Any]:
     return pieces[group[0]] if len(group) == 1 else np.concatenate([pieces[number] for number in group])
 
 
-def _by_key(given: Any, what: str) -> dict[str, Any]:
-    """Parts by key; the key of what has none is empty."""
+def _by_key(given: Any, what: str, keys: str | Sequence[str] | None = None) -> dict[str, Any]:
+    """The chosen parts by key; the key of what has none, or one alone, is empty."""
     if not isinstance(given, Mapping):
+        if keys is not None:
+            raise ArgumentError(f"keys are for {what} in a dictionary; these are one array or a list")
         return {"": given}
+    if keys is not None:
+        chosen = (keys,) if isinstance(keys, str) else tuple(keys)
+        for key in chosen:
+            if key not in given:
+                raise UnknownNameError(f"no key {shown(key)} in {what}; {did_you_mean(str(key), given)}")
+        given = {key: given[key] for key in chosen}
     if not given or not all(isinstance(key, str) and key for key in given):
         raise ArgumentError(f"the keys of {what} must be names, got {shown(list(given))}")
     return dict(given) if len(given) > 1 else {"": next(iter(given.values()))}

@@ -232,7 +232,7 @@ def draw_curves(ax: Axes, lines: Mapping[str, tuple[History, str]], axis: str, l
             style, colour = LINE_STYLES[number % len(LINE_STYLES)], COLOURS[number % len(COLOURS)]
             steps = [row["step"] for row in history]
             ax.plot(steps, values, style, marker=".", color=colour, label=label(name))
-    if log:
+    if log and any(np.any(np.asarray(line.get_ydata()) > 0) for line in ax.lines):
         ax.set_yscale("log")
     ax.set(xlabel="step", ylabel=axis)
     ax.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True, steps=[1, 2, 5, 10]))

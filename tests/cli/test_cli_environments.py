@@ -1,0 +1,96 @@
+"""Environments of other packages on the command line: keys, wrappers, stacks, unknown names."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import lapwing as lw
+
+
+class Pendulums(gymnasium.Env[Any, Any]):
+    """A place and a goal in a dictionary."""
+
+    observation_space = spaces.Dict({"place": spaces.Box(-9, 9, (2,)), "desired_goal": spaces.Box(-9, 9, (2,))})
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.time = 0
+        return self.seen(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.time += 1
+        return self.seen(), 0.0, False, self.time == 8, {}
+
+    def seen(self) -> dict[str, Any]:
+        return {"place": np.full(2, self.time, np.float32), "desired_goal": np.ones(2, np.float32)}
+
+
+class Doubled(gymnasium.ObservationWrapper[Any, Any, Any]):
+    def observation(self, observation: Any) -> Any:
+        return {**observation, "place": 2 * observation["place"]}
+
+
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(gymnasium.registry, "Places-v0", gymnasium.envs.registration.EnvSpec("Places-v0", Pendulums))
+
+
+def test_keys_are_asked_for_and_chosen(run: Any) -> None:
+    refused = run("collect gym:Places-v0 --steps 20 --out data")
+    assert refused.code == 1
+    assert "desired_goal ((2,) float32; looks like a goal)" in refused.err
+    assert "--keys place" in refused.err
+    assert not Path("data").exists()
+    assert run("collect gym:Places-v0 --steps 20 --keys place --out data --json").json["observation_shape"] == [2]
+
+
+def test_wrappers_are_found_by_name_and_observations_stacked(run: Any) -> None:
+    call = f"collect gym:Places-v0 --steps 20 --keys place --wrappers {__name__}:Doubled --stack 3 --out data --json"
+    assert run(call).json["observation_shape"] == [6]
+    data = lw.Trajectories.load("data")
+    np.testing.assert_array_equal(data.episode(0)[4], [4, 4, 6, 6, 8, 8])
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("collect gym:Places-v0 --wrappers Nothing", "no such wrapper"),
+        ("collect gym:Places-v0 --wrappers no_module_of_this_name:Nothing", "no_module_of_this_name"),
+        ("collect gym:Places-v0 --keys place --stack 0", "--stack is how many"),
+        ("collect GridMaze-7 --stack 2", "are for Gymnasium environments"),
+        ("collect GridMaze-7 --keys place", "keys are for Gymnasium"),
+        ("learn gym:Places-v0 --keys plaice", "place"),
+    ],
+)
+def test_what_cannot_be_is_refused(run: Any, line: str, complaint: str) -> None:
+    refused = run(line)
+    assert refused.code == 1
+    assert complaint in refused.err
+
+
+def test_a_key_of_recorded_data_is_learned_from(run: Any) -> None:
+    rng = np.random.default_rng(0)
+    episodes = [np.cumsum(rng.choice([-1, 1], 50))[:, None] % 7 for _ in range(30)]
+    lw.from_arrays({"place": episodes, "goal": [0 * one for one in episodes]}).save("data")
+    assert "several keys" in run("learn data --dim 2 --steps 2").err
+    assert "got --keys place goal" in run("learn data --dim 2 --steps 2 --keys place goal").err
+    assert run("learn data --dim 2 --steps 2 --keys place --no-report --out run").code in (0, 3)
+    assert lw.load("run").dim == 2
+
+
+@pytest.mark.slow
+def test_a_package_that_has_the_environment_is_named() -> None:
+    pytest.importorskip("minigrid")
+    # In a process of its own, because a package that was imported has registered its environments.
+    command = [sys.executable, "-m", "lapwing.cli.main", "collect", "gym:MiniGrid-Empty-5x5-v0", "--steps", "10"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert "gym:minigrid:MiniGrid-Empty-5x5-v0" in ended.stderr
