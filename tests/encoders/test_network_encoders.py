@@ -329,7 +329,7 @@ def test_the_default_kind_follows_the_shape() -> None:
 
 
 def test_options_come_from_the_factory_and_centring_can_be_turned_off() -> None:
-    assert set(encoder_options("conv")) == {"channels", "hidden", "centre", "activation"}
+    assert set(encoder_options("conv")) == {"channels", "hidden", "centre", "activation", "channels_first"}
     statistics = image_statistics(observations_of("conv", 20))
     raw = build_encoder("conv", (6, 7, 3), DIM, jax.random.key(0), statistics=statistics, centre=False, hidden=(4,))
     assert not raw.arrays()["inputs.centre.array"].any()
@@ -342,3 +342,24 @@ def test_a_configuration_from_a_file_allocates_nothing(boast: dict[str, object])
     encoder = built("fourier")
     with pytest.raises(DamagedFileError):
         NetworkEncoder.from_parts("fourier", encoder.config() | boast, encoder.arrays())
+
+
+def test_layouts_of_images_are_told_by_their_shape_and_give_the_same_values() -> None:
+    images = np.random.default_rng(0).integers(0, 255, (5, 20, 24, 3), dtype=np.uint8)
+    last = build_encoder("conv", (20, 24, 3), 4, jax.random.key(0))
+    first = build_encoder("conv", (3, 20, 24), 4, jax.random.key(0))
+    frames = build_encoder("conv", (3, 20, 24, 1), 4, jax.random.key(0))
+    wanted = last.encode(images)
+    np.testing.assert_allclose(first.encode(np.moveaxis(images, -1, 1)), wanted, rtol=1e-6)
+    np.testing.assert_allclose(frames.encode(np.moveaxis(images, -1, 1)[..., None]), wanted, rtol=1e-6)
+    # Twenty channels of a small grid are not frames, unless that is said.
+    grid = build_encoder("conv", (7, 9, 20), 4, jax.random.key(0), channels_first=True)
+    assert grid.encode(np.zeros((2, 7, 9, 20))).shape == (2, 4)
+    assert len(grid.module.kernels[0].weight) == 9 * 7
+    with pytest.raises(ArgumentError, match="three axes"):
+        build_encoder("conv", (20, 24), 4, jax.random.key(0), channels_first=True)
+
+
+def test_a_few_stacked_vectors_are_not_an_image() -> None:
+    assert default_kind((3, 17)) == "mlp"
+    assert default_kind((4, 84, 84, 3)) == default_kind((4, 84, 84)) == default_kind((7, 7, 3)) == "conv"

@@ -67,6 +67,8 @@ ENCODERS: dict[str, EncoderKind] = {
 """Networks by name: adding one is a file and a row."""
 
 LOW_DIMENSIONS = 8
+# Arrays with fewer rows or columns are tables of numbers, such as a few stacked vectors, and not images.
+SHORTEST_SIDE = 4
 """Up to this many continuous inputs, random Fourier features cover the space well enough to be the default."""
 
 
@@ -84,7 +86,7 @@ def default_kind(observation_shape: Sequence[int]) -> str:
         ('conv', 'fourier', 'mlp')
     """
     shape = tuple(observation_shape)
-    if len(shape) in (2, 3):
+    if len(shape) in (2, 3, 4) and sorted(shape)[-2] >= SHORTEST_SIDE:
         return "conv"
     return "fourier" if len(shape) == 1 and shape[0] <= LOW_DIMENSIONS else "mlp"
 
