@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from lapwing_paper.reproduction import Reproduction
     from lapwing_paper.scheduling import StudyProgress
 
-SECONDS_BETWEEN_LINES = 30.0
-
 
 class StudyTerminatedError(KeyboardInterrupt):
     """SIGTERM, handled as Ctrl-C is: workers are stopped and temporary files removed."""
@@ -83,7 +81,7 @@ class Reproduce:
         from lapwing_paper.reproduction import PageNotWrittenError, reproduce
 
         problem = ""
-        with _termination_as_interrupt(), terminal.progress_bar(self.name, every=SECONDS_BETWEEN_LINES) as progress:
+        with _termination_as_interrupt(), terminal.progress_bar(self.name) as progress:
             try:
                 done = reproduce(
                     self.name,

@@ -66,6 +66,28 @@ def test_progress_is_silent_where_nobody_watches(capsys: pytest.CaptureFixture[s
     assert (captured.out, captured.err) == ("", "")
 
 
+def test_long_work_leaves_lines_where_output_is_a_file(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal, "SECONDS_BETWEEN_LINES", 0.02)
+    with terminal.live_table("learning", ["step", "loss"]) as show:
+        time.sleep(0.1)
+        show(1_000, 4_000, ["1000", "0.5"])
+        time.sleep(0.1)
+    with terminal.spinner("solving") as say:
+        say("factorising")
+        time.sleep(0.1)
+    with terminal.progress_bar("collecting", every=0.0) as progress:
+        progress(1_000, 2_000)
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    lines = captured.err.splitlines()
+    assert lines[0] == "note: learning: starting (0:00 so far)"
+    assert "note: learning: step 1,000 of 4,000; loss 0.5; at most 0:00 left (0:00 so far)" in lines
+    assert "note: solving: factorising (0:00 so far)" in lines
+    assert lines[-1] == "note: collecting: 1,000 of 2,000"
+
+
 class Screen(io.StringIO):
     """A terminal to write on."""
 

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -20,6 +21,8 @@ from rich.text import Text
 WIDTH_OF_TABLES = 200
 WIDTH_OF_HELP = 110
 LIVE_ROWS = 10
+# Seconds between plain lines of progress where output is not a terminal.
+SECONDS_BETWEEN_LINES = 30.0
 NUMERIC = re.compile(r"[0-9.,e+\-x% ]+")
 
 
@@ -140,12 +143,12 @@ def cell(value: Any) -> str:
 
 
 @contextmanager
-def progress_bar(label: str, every: float | None = None) -> Iterator[Callable[..., None]]:
+def progress_bar(label: str, every: float = SECONDS_BETWEEN_LINES) -> Iterator[Callable[..., None]]:
     """A progress bar on standard error.
 
     Args:
         label: what is being done.
-        every: where output is not a terminal, print a line every so many seconds; None prints nothing there.
+        every: where output is not a terminal, print a line every so many seconds.
 
     Yields:
         A function to call with (done, total) and, if wanted, a short message.
@@ -160,9 +163,9 @@ def progress_bar(label: str, every: float | None = None) -> Iterator[Callable[..
 
         def update(done: int, total: int, message: str = "") -> None:
             nonlocal last
-            if every is not None and not console.is_terminal and time.monotonic() - last >= every:
+            if not console.is_terminal and time.monotonic() - last >= every:
                 last = time.monotonic()
-                note(f"{label}: {done} of {total} ({message})")
+                note(f"{label}: {done:,} of {total:,}{f' ({message})' if message else ''}")
             description = plain_text(f"{label}: {message}" if message else label).plain
             bar.update(task, completed=done, total=total, description=description)
 
@@ -173,7 +176,7 @@ def progress_bar(label: str, every: float | None = None) -> Iterator[Callable[..
 def live_table(
     label: str, columns: Sequence[str], clock: Callable[[], float] = time.monotonic
 ) -> Iterator[Callable[[int, int, Sequence[str]], None]]:
-    """The last rows of work in progress on standard error, removed at the end; nothing where it is not a terminal.
+    """The last rows of work in progress on standard error, removed at the end; elsewhere a plain line now and then.
 
     Args:
         label: what is being done.
@@ -184,11 +187,18 @@ def live_table(
         A function to call with (done, total, cells of a row).
     """
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield lambda done, total, cells: None
-        return
     rows: list[list[str]] = []
     times: list[tuple[float, int]] = [(clock(), 0)]
+    if not console.is_terminal:
+        with _lines(label, "starting") as say:
+
+            def describe(done: int, total: int, cells: Sequence[str]) -> None:
+                times.append((clock(), done))
+                values = ", ".join(f"{name} {cell}" for name, cell in zip(columns[1:], cells[1:], strict=True))
+                say(f"step {done:,} of {total:,}; {values}; at most {duration(seconds_left(times, total))} left")
+
+            yield describe
+        return
     waiting = Spinner("dots", plain_text(f"{label}: starting"))
     with Live(waiting, console=console, transient=True, refresh_per_second=8) as live:
 
@@ -245,8 +255,31 @@ def spinner(label: str) -> Iterator[Callable[[str], None]]:
     Yields:
         A function to call with the present stage.
     """
-    with Console(stderr=True).status(plain_text(label)) as status:
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        with _lines(label, "not done yet") as say:
+            yield say
+        return
+    with console.status(plain_text(label)) as status:
         yield lambda stage: status.update(plain_text(f"{label}: {stage}"))
+
+
+@contextmanager
+def _lines(label: str, first: str) -> Iterator[Callable[[str], None]]:
+    """Where output is not a terminal: a line every so many seconds, with what was said last and the time until now."""
+    began, ended, said = time.monotonic(), threading.Event(), [first]
+
+    def print_lines() -> None:
+        while not ended.wait(SECONDS_BETWEEN_LINES):
+            note(f"{label}: {said[0]} ({duration(time.monotonic() - began)} so far)")
+
+    thread = threading.Thread(target=print_lines, daemon=True)
+    thread.start()
+    try:
+        yield lambda text: said.__setitem__(0, text)
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _table(
