@@ -94,3 +94,14 @@ def test_a_package_that_has_the_environment_is_named() -> None:
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert "gym:minigrid:MiniGrid-Empty-5x5-v0" in ended.stderr
+
+
+@pytest.mark.slow
+def test_an_environment_without_a_map_gets_a_picture_in_the_run_the_plot_and_the_report(run: Any) -> None:
+    call = "learn gym:Pendulum-v1 --dim 3 --data-steps 2000 --steps 20 --log-every 10 --hidden 16 --out run"
+    assert run(call).code in (0, 3)
+    assert Path("run/eigenvectors.png").stat().st_size > 5_000
+    assert "data:image/png;base64," in Path("run/report.html").read_text()
+    assert run("plot run --inputs 0 1 --out two.png").code == 0
+    assert run("plot run --inputs 0 9").code == 1
+    assert run("plot run --what spectrum --inputs 0 1").code == 1

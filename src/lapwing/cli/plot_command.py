@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -26,6 +26,8 @@ class PlotCommand:
     """Eigenvectors on the world (a row per run), one spectrum, one run's learning curves, or several runs compared."""
     components: Annotated[str | None, option("LIST", "all, of eigenvectors the first 12")] = None
     """Which components, such as 1-6 or 1,3,5-7."""
+    inputs: Annotated[tuple[int, int] | None, option("I J", "those that explain most")] = None
+    """Which two numbers of observations to draw over, counted from 0, where the environment has no map."""
     out: Annotated[Path | None, option("FILE", "RUN/WHAT.pdf, for several runs WHAT.pdf")] = None
     """File to write; its ending chooses .pdf, .png or .svg."""
     width: Annotated[float, tyro.conf.arg(metavar="INCHES")] = 5.5
@@ -43,13 +45,31 @@ class PlotCommand:
             names = [str(run) for run in runs]
         with terminal.spinner("drawing"):
             models = {name: lw.load(run) for name, run in zip(names, runs, strict=True)}
-            figure = lw.plots.representation_figure(models, self.what, components, width=self.width)
+            figure = self._figure(runs, models, components)
             lw.plots.save_figure(figure, out, dpi=300)
         width, height = (round(float(inches), 2) for inches in figure.get_size_inches())
         if self.json:
             terminal.print_json({"figure": str(out), "what": self.what, "width": width, "height": height})
             return
         print(f"wrote {out} ({width:g} x {height:g} inches)")
+
+    def _figure(self, runs: list[Path], models: "dict[str, lw.LaplacianRepresentation]", components: Any) -> Any:
+        """The figure; of a single run without a map, at the observations that it keeps."""
+        from lapwing.report.stored_run import read_run
+
+        if self.what == "eigenvectors" and len(runs) == 1:
+            (model,) = models.values()
+            world = lw.environments.world_from_description(model.metadata.get("world"))
+            observations = (
+                None if world and world.field_points(2) is not None else read_run(runs[0], model).observations
+            )
+            if observations is not None:
+                return lw.plots.observations_figure(
+                    model, observations, components, inputs=self.inputs, width=self.width
+                )
+        if self.inputs is not None:
+            raise ArgumentError("--inputs is for one run's eigenvectors in an environment that has no map")
+        return lw.plots.representation_figure(models, self.what, components, width=self.width)
 
 
 def component_numbers(text: str) -> list[int]:

@@ -13,6 +13,7 @@ from lapwing.plots.figures import (
     save_figure,
     worlds_figure,
 )
+from lapwing.plots.observation_maps import observations_figure
 from lapwing.plots.option_maps import draw_option, options_figure
 from lapwing.plots.value_maps import Marks, value_maps
 
@@ -30,6 +31,7 @@ __all__ = [
     "draw_world",
     "field_places",
     "field_values",
+    "observations_figure",
     "options_figure",
     "representation_figure",
     "save_figure",

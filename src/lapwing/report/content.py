@@ -1,5 +1,6 @@
 """What the page says about one run, as plain data: tiles, spectrum, audit, provenance, and arrays to draw."""
 
+import base64
 import shlex
 import warnings
 from collections import Counter
@@ -27,6 +28,8 @@ from lapwing.evaluation import score
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, group_degenerate
 from lapwing.operators.lags import LagDistribution, geometric_lags, lags_inside_episodes
 from lapwing.plots.fields import SMALLEST_LIMIT, field_values
+from lapwing.plots.figures import SCREEN
+from lapwing.plots.observation_maps import observations_figure
 from lapwing.report.charts import (
     BLUE,
     GREEN,
@@ -40,6 +43,7 @@ from lapwing.report.charts import (
 )
 from lapwing.report.explore_arrays import embedding_at, picture_arrays
 from lapwing.report.stored_run import StoredRun
+from lapwing.representation import LaplacianRepresentation
 from lapwing.solving import solve
 from lapwing.storage.schemas import ScoreRecord, is_number
 
@@ -50,6 +54,7 @@ MAX_POINTS = 12_000
 # Points times components that are drawn.
 MAX_NUMBERS = 100_000
 MAX_DRAWN = 60
+PICTURED = 12
 # Resolution of the picture of a world whose states are not listed.
 CELLS = 40
 CHUNK = 2048
@@ -163,6 +168,7 @@ class RunContent:
         notes: what is left out or needs an explanation, by section.
         captions: descriptions of the pictures, by source and component.
         problems: why not to trust it, most serious first.
+        picture: components at observations, where the world has no map: a PNG in base64, or empty.
     """
 
     run: StoredRun
@@ -179,6 +185,7 @@ class RunContent:
     command: str | None
     score: ScoreRecord | None
     problems: list[Problem]
+    picture: str
 
     @property
     def seconds(self) -> float | None:
@@ -243,7 +250,18 @@ def content_of(run: StoredRun) -> RunContent:
         command=shlex.join(run.provenance.command) if run.provenance.command else None,
         score=None if exact is None else exact.score,
         problems=model.problems(),
+        picture=_or_note(notes["eigenvectors"], _picture, model, field) or "",
     )
+
+
+def _picture(model: LaplacianRepresentation, field: DrawnField | None) -> str:
+    """Components at observations as a PNG in base64; empty where the page draws them as maps, or has none."""
+    if field is None or field.cells is not None:
+        return ""
+    figure = observations_figure(
+        model, field.points, range(min(model.dim, 2), min(model.dim, PICTURED) + 1), style=SCREEN
+    )
+    return base64.b64encode(figure._repr_png_()).decode()
 
 
 def rotated_to(learned: NDArray[np.float64], exact: NDArray[np.float64], clusters: list[range]) -> NDArray[np.float64]:

@@ -22,6 +22,7 @@ from lapwing.errors import ArgumentError, LapwingError, LapwingWarning
 from lapwing.evaluation import Score
 from lapwing.operators.operator import Operator
 from lapwing.plots.figures import SCREEN, What, representation_figure, save_figure
+from lapwing.plots.observation_maps import observations_figure
 from lapwing.representation import LaplacianRepresentation
 from lapwing.solving import solve
 from lapwing.storage.files import write_array, write_csv, write_json
@@ -127,6 +128,9 @@ def write_run(
     for what in (what for what, drawable in figures.items() if drawable):
         figure = representation_figure({out.name: model}, what, style=SCREEN)
         written.append(save_figure(figure, out / f"{what}.png"))
+    if not picture and observations is not None and model.dim > 1:
+        figure = observations_figure(model, observations, style=SCREEN)
+        written.append(save_figure(figure, out / "eigenvectors.png"))
     # Files of an earlier run in this folder describe another model.
     for name in set(RUN_FILES) - {path.name for path in written}:
         (out / name).unlink(missing_ok=True)
