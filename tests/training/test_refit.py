@@ -140,10 +140,11 @@ def test_learning_that_is_stopped_in_any_round_continues_to_the_same_bits(
 
 
 def test_much_data_is_thinned_before_the_last_round(walk: Trajectories, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert refit._some_episodes(walk) is walk
-    monkeypatch.setattr(refit, "ENOUGH_STATES", 5_100)
+    assert refit._some_episodes(walk, None) is walk
     monkeypatch.setattr(refit, "FEWEST_EPISODES", 10)
-    assert refit._some_episodes(walk).num_episodes == 100
+    assert refit._some_episodes(walk, 4 * 2_550).num_episodes == 50
+    monkeypatch.setattr(refit, "ENOUGH_STATES", 5_100)
+    assert refit._some_episodes(walk, None).num_episodes == 100
 
 
 def test_options_are_recorded_and_the_last_layer_is_left_as_it_is_where_that_is_asked_for(

@@ -103,6 +103,8 @@ class LearnCommand:
     """Rotate inside the learned span at the end, or not."""
     log_every: Annotated[int | None, option("N", "the preset's")] = None
     """Steps between lines of progress."""
+    memory: Annotated[float | None, option("GIB", "1")] = None
+    """GiB that observations may take while learning; of larger data each chunk of steps holds another part."""
     observation: Observation = None
     """What is observed in a grid."""
     slip: Slip = None

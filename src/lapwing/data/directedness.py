@@ -10,6 +10,8 @@ from lapwing.data.trajectories import Trajectories
 
 BLOCKS = 32
 MOST_STATES = 1 << 20
+# Numbers of a block that are looked at together.
+MOST_NUMBERS = 1 << 25
 MOST_FUNCTIONS = 64
 # Asymmetry of a reversible process stays below so many times what noise gives; smaller shares do not matter.
 DIRECTED_ERRORS = 3.0
@@ -51,7 +53,7 @@ def directedness(data: Trajectories) -> Directedness:
     """
     size = math.prod(data.observation_shape)
     mixing = np.random.default_rng(0).choice([-1.0, 1.0], (size, MOST_FUNCTIONS)) if size > MOST_FUNCTIONS else None
-    states = min(data.num_states, MOST_STATES)
+    states = min(data.num_states, MOST_STATES, BLOCKS * max(MOST_NUMBERS // size, 1))
     bounds = np.linspace(0, states - 1, BLOCKS + 1).astype(np.int64)
     products, grams, means = [], [], []
     for begin, end in itertools.pairwise(bounds.tolist()):

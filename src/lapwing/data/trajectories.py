@@ -481,6 +481,21 @@ def row_blocks(shape: tuple[int, ...], itemsize: int) -> Iterator[slice]:
     return (slice(begin, begin + step) for begin in range(0, shape[0], step))
 
 
+def all_finite(observations: NDArray[Any]) -> bool:
+    """Whether there is neither NaN nor infinity, a few megabytes at a time.
+
+    Args:
+        observations: (n, ...) of any numeric type, in memory or on disk.
+
+    Returns:
+        True for whole numbers.
+    """
+    if not np.issubdtype(observations.dtype, np.inexact):
+        return True
+    blocks = row_blocks(observations.shape, observations.itemsize)
+    return all(bool(np.isfinite(observations[block]).all()) for block in blocks)
+
+
 def write_manifest(
     folder: Path, checksums: dict[str, int], metadata: dict[str, Any], keys: tuple[str, ...] = ()
 ) -> None:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lapwing.checks import shown
 from lapwing.data import distinct_rows
+from lapwing.data.trajectories import all_finite
 from lapwing.diagnostics.certificate import LARGEST_ANGLE, LARGEST_GRAM_ERROR, NOT_CONVERGED, TOO_FEW_DATA, Certificate
 from lapwing.errors import ArgumentError, DamagedFileError, LapwingError
 
@@ -167,7 +168,7 @@ def unlearnable(observations: NDArray[Any], num_states: int | None, dim: int) ->
     """
     if num_states is not None and dim > num_states:
         return above_the_rank(dim, num_states, "states")
-    if np.issubdtype(observations.dtype, np.inexact) and not np.isfinite(observations).all():
+    if not all_finite(observations):
         row = int(np.argmax(~np.isfinite(np.asarray(observations)).reshape(len(observations), -1).all(axis=1)))
         message = f"the observation of state {row} holds NaN or infinity"
         return Problem(NOT_FINITE, (), message, "remove or repair it before learning")

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
+from lapwing.data.trajectories import all_finite
 from lapwing.errors import ArgumentError, DataError, UnknownNameError, did_you_mean
 
 _BLOCK = 4096
@@ -155,7 +156,7 @@ def _shares(observations: NDArray[np.generic], weights: NDArray[np.floating] | N
     """(n,) the share of each row in the data, after checking that statistics can be taken at all."""
     if len(observations) == 0:
         raise DataError("statistics need at least one observation, got none")
-    if np.issubdtype(observations.dtype, np.floating) and not np.isfinite(observations).all():
+    if not all_finite(observations):
         raise DataError("observations hold NaN or infinity; clean the data before taking statistics")
     if weights is None:
         return np.full(len(observations), 1.0 / len(observations))

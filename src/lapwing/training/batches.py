@@ -1,6 +1,7 @@
 """Batches of training, sampled pairs or an exact table, each giving Values; and the sources they are drawn from."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import equinox as eqx
@@ -343,6 +344,7 @@ def pair_sampler(
     unbiased: bool = False,
     encode_table: bool | None = None,
     separate: bool = True,
+    held: bool = True,
 ) -> PairSampler:
     """A sampler of pairs from experience (paper, Section 5).
 
@@ -355,6 +357,7 @@ def pair_sampler(
             so where there are fewer distinct ones.
         separate: draw two constraint batches apart from the pairs; else each is one half of the pairs, both ends, and
             half as many rows are encoded. A single pair has no halves.
+        held: hold the observations; without them only rows can be drawn.
 
     Returns:
         The sampler.
@@ -365,7 +368,7 @@ def pair_sampler(
     distinct = len(data.observations) if data.has_table else data.num_states
     rows = np.arange(data.num_states, dtype=np.int32) if data.ids is None else np.asarray(data.ids, dtype=np.int32)
     return PairSampler(
-        observations=jnp.asarray(np.asarray(data.observations)),
+        observations=jnp.asarray(np.asarray(data.observations if held else data.observations[:0])),
         rows=jnp.asarray(rows),
         starts=jnp.asarray(starts),
         left=jnp.asarray(left),
@@ -377,6 +380,97 @@ def pair_sampler(
         encode_table=distinct <= 4 * batch_size if encode_table is None else encode_table,
         separate=separate or batch_size < 2,
     )
+
+
+class PairPool(eqx.Module):
+    """Pairs on the device, drawn beforehand from experience that is too large for it.
+
+    Attributes:
+        observations: (blocks * size, ...) starts of the pairs, then their ends, then rows of two constraint batches
+            where those are separate.
+        size: rows of each block.
+        batch_size: pairs per step, and rows of each constraint batch.
+    """
+
+    kind: ClassVar[str] = "sampled"
+    observations: jax.Array
+    size: int = eqx.field(static=True)
+    batch_size: int = eqx.field(static=True)
+
+    def draw(self, key: jax.Array) -> Rows:
+        """Rows of some of the pairs.
+
+        Args:
+            key: of the step.
+
+        Returns:
+            Two or four arrays of ``batch_size`` rows.
+        """
+        blocks = len(self.observations) // self.size
+        drawn = _below(jax.random.bits(key, (max(blocks - 1, 1), self.batch_size)), self.size)
+        constraints = [drawn[number - 1] + number * self.size for number in range(2, blocks)]
+        return Rows(drawn[0], drawn[0] + self.size, *constraints)
+
+    def batch(self, draw: Rows) -> TablePairs:
+        """The pairs of these rows.
+
+        Args:
+            draw: from :meth:`draw`.
+
+        Returns:
+            A batch that shares the observations.
+        """
+        return TablePairs(self.observations, draw, encode_table=False)
+
+
+class Streamed(NamedTuple):
+    """Batches from experience that is larger than what may be held: each chunk of steps has another part of it.
+
+    Attributes:
+        kind: of its batches.
+        part: from the number of a chunk's first step to a source, of the same shapes for every chunk.
+    """
+
+    kind: str
+    part: Callable[[int], Source]
+
+
+def streamed_pairs(sampler: PairSampler, observations: NDArray[Any], held_bytes: int, seed: int = 0) -> Streamed:
+    """Pairs as a sampler draws them, of which as many are held as fit.
+
+    Args:
+        sampler: without observations, which stay where they are.
+        observations: (states, ...) in memory or on disk.
+        held_bytes: what the observations of one part may take.
+        seed: of what each part holds; a part is a function of its number and of this.
+
+    Returns:
+        The source.
+    """
+    blocks = 4 if sampler.separate else 2
+    size = max(sampler.batch_size, held_bytes // max(blocks * observations[:1].nbytes, 1))
+    drawing = replace(sampler, batch_size=size)
+
+    def part(step: int) -> PairPool:
+        rows = drawing.draw(jax.random.fold_in(jax.random.key(seed), step))
+        picked = np.concatenate([np.asarray(block) for block in rows if block is not None])
+        return PairPool(jnp.asarray(rows_of(observations, picked)), size, sampler.batch_size)
+
+    return Streamed(PairPool.kind, part)
+
+
+def rows_of(observations: NDArray[Any], rows: NDArray[np.integer[Any]]) -> NDArray[Any]:
+    """Rows in any order, read in the order in which they lie.
+
+    Args:
+        observations: (n, ...) in memory or on disk.
+        rows: (k,) which.
+
+    Returns:
+        (k, ...) a copy.
+    """
+    distinct, places = np.unique(rows, return_inverse=True)
+    return np.asarray(observations[distinct])[places]
 
 
 def _unit_interval(bits: jax.Array) -> jax.Array:

@@ -72,6 +72,9 @@ class LearnConfig:
     """Rotate inside the learned span at the end, or leave the components as they are."""
     lagged_eigenvalues: bool = True
     """With ``refine="ritz"`` and observations that hardly repeat: read eigenvalues at two lags, free of fast modes."""
+    memory: float = 1.0
+    """GiB that observations may take while learning; of larger data that hardly repeat, each chunk of ``log_every``
+    steps holds another part."""
     stop_when_converged: bool = True
     """Stop early once the estimated angles of all components are small."""
     log_every: int = 200
@@ -87,6 +90,7 @@ class LearnConfig:
             if value > most:
                 raise ArgumentError(f"{name} must be at most {most:,}, got {shown(value)}")
         require_positive("learning_rate", self.learning_rate)
+        require_positive("memory", self.memory)
         geometric_lags(self.discounts)
         _require_bearable(self.hidden)
         for name, allowed in _CHOICES.items():

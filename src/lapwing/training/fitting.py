@@ -22,7 +22,7 @@ from lapwing.operators.eigensolver import smallest_eigenpairs
 from lapwing.operators.lagged import lagged_moments
 from lapwing.operators.operator import Operator
 from lapwing.operators.ritz import ritz_from_forms
-from lapwing.training.batches import Encode
+from lapwing.training.batches import Encode, Streamed, rows_of
 
 # Visits that a cell needs for its counts to say more than noise, and as many cells as are still solved fast.
 STATES_PER_CELL = 300
@@ -149,6 +149,31 @@ def fit_source(
     visits = None if rows is None else jnp.asarray(rows)
     tables, labels = jnp.asarray(targets.tables), jnp.asarray(targets.labels)
     return FitSource(jnp.asarray(observations), labels, tables, visits, batch_size)
+
+
+def streamed_fit(
+    observations: NDArray[Any], targets: Targets, batch_size: int, held_bytes: int, seed: int = 0
+) -> Streamed:
+    """What :func:`fit_source` gives, of which as many states are held as fit.
+
+    Args:
+        observations: (n, ...) one row per visit, in memory or on disk.
+        targets: at these observations.
+        batch_size: states per step.
+        held_bytes: what the observations of one part may take.
+        seed: of what each part holds; a part is a function of its number and of this.
+
+    Returns:
+        The source.
+    """
+    size = min(len(observations), max(batch_size, held_bytes // max(observations[:1].nbytes, 1)))
+
+    def part(step: int) -> FitSource:
+        rows = np.random.default_rng([seed, step]).choice(len(observations), size, replace=False, shuffle=False)
+        some = targets._replace(labels=targets.labels[:, rows])
+        return fit_source(rows_of(observations, rows), some, batch_size)
+
+    return Streamed(FitSource.kind, part)
 
 
 def _squared_error(state: Any, values: Values) -> tuple[jax.Array, Evaluation]:

@@ -23,7 +23,7 @@ from lapwing.storage.checkpoints import (
     tree_arrays,
     write_checkpoint,
 )
-from lapwing.training.batches import Source
+from lapwing.training.batches import Source, Streamed
 from lapwing.training.interrupts import LearningInterruptedError, deferred_signals
 from lapwing.training.state import TrainState, one_seed, run_steps, spread_over_devices
 
@@ -131,7 +131,7 @@ Inspect = Callable[[TrainState], tuple[list[dict[str, float]], bool]]
 
 def train(
     state: TrainState,
-    source: Source,
+    source: Source | Streamed,
     steps: int,
     log_every: int,
     inspect: Inspect | None = None,
@@ -173,7 +173,7 @@ def train(
     with checkpoint_folder(folder), deferred_signals() as noted:
         own = identity()
         if "given" in (own.get("objective"), own.get("encoder")):
-            own[COMPILED] = _compiled_digest(run, state, source)
+            own[COMPILED] = _compiled_digest(run, state, _part(source, 0))
         template = state
         last = newest_checkpoint(folder, lambda path, arrays, record: _restored(path, arrays, record, template, own))
         if last is not None and last.finished:
@@ -201,7 +201,7 @@ def train(
 def _chunks(
     run: Any,
     state: TrainState,
-    source: Source,
+    source: Source | Streamed,
     steps: int,
     log_every: int,
     inspect: Inspect | None,
@@ -214,7 +214,7 @@ def _chunks(
     good = jax.device_get(state)
     while done < steps:
         size = min(log_every, steps - done)
-        state, info = run(state, source, size)
+        state, info = run(state, _part(source, done), size)
         reached, info = jax.device_get((state, info))
         # The loss is of the weights before the last step, which may have made them infinite.
         lost = _not_finite((info.loss, reached.trained), np.shape(info.loss))
@@ -246,6 +246,11 @@ def _chunks(
         if stop:
             break
     return good, history
+
+
+def _part(source: Source | Streamed, step: int) -> Source:
+    """What the chunk that begins with a step draws from."""
+    return source.part(step) if isinstance(source, Streamed) else source
 
 
 def _not_finite(tree: Any, seeds: tuple[int, ...]) -> list[int]:

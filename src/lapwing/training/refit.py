@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 
 from lapwing.data.trajectories import Trajectories
 from lapwing.encoders.layers import Dense, Perceptron
-from lapwing.training.fitting import NOISY_LAG, PARTITIONS, REGRESSION, Targets, cell_targets, fit_source, of_neighbours
+from lapwing.training.batches import Source, Streamed
+from lapwing.training.fitting import (
+    NOISY_LAG,
+    PARTITIONS,
+    REGRESSION,
+    Targets,
+    cell_targets,
+    fit_source,
+    of_neighbours,
+    streamed_fit,
+)
 from lapwing.training.loop import Progress, Trained, train
 from lapwing.training.state import TrainState, init, one_seed, stacked
 from lapwing.training.task import Task
@@ -89,7 +99,7 @@ def _refit_seed(
     seed, config = task.seeds[number], task.config
     state = one_seed(start.state, number, len(task.seeds))
     eigenvalues = jnp.asarray(one_seed(start.history[-1].eigenvalues, number, len(task.seeds)), dtype=jnp.float32)
-    data, partitions = _some_episodes(task.data), 1
+    data, partitions = _some_episodes(task.data, task.held_bytes), 1
     longest_lag = 1 if task.directedness is not None and task.directedness.is_directed else NOISY_LAG
     history: list[Progress] = []
     done, spent = start.history[-1].step, 0.0
@@ -104,7 +114,7 @@ def _refit_seed(
         key = jax.random.fold_in(jax.random.key(seed), 1 + turn)
         end = train(
             replace(init(state.encoder, REGRESSION, optimisers[turn], key), objective_state=eigenvalues),
-            fit_source(data.observations, of_neighbours(targets, data), task.fitted_rows),
+            _fit_source(task, data, of_neighbours(targets, data), seed),
             steps,
             config.log_every,
             _inspecting(inspect, targets if last else None),
@@ -158,9 +168,23 @@ def _last_layer(encoder: Any) -> Any:
     return encoder.module.network.layers[-1]
 
 
-def _some_episodes(data: Trajectories) -> Trajectories:
-    """Episodes with about :data:`ENOUGH_STATES` states, from all over the data; all of them where they are few."""
-    every = data.num_states // ENOUGH_STATES
+def _fit_source(task: Task, data: Trajectories, targets: Targets, seed: int) -> Source | Streamed:
+    """Batches of states with their targets, in parts where the data are larger than what may be held."""
+    limit = task.held_bytes
+    if limit is None or data.observations.nbytes <= limit:
+        return fit_source(data.observations, targets, task.fitted_rows)
+    return streamed_fit(data.observations, targets, task.fitted_rows, limit, seed)
+
+
+def _some_episodes(data: Trajectories, held_bytes: int | None) -> Trajectories:
+    """Episodes with about :data:`ENOUGH_STATES` states, from all over the data; all of them where they are few.
+
+    Where only a part of the data may be held, no more than that.
+    """
+    enough = ENOUGH_STATES
+    if held_bytes is not None:
+        enough = max(1, min(enough, held_bytes // max(data.observations[:1].nbytes, 1)))
+    every = data.num_states // enough
     if every < 2 or data.num_episodes < FEWEST_EPISODES * every:
         return data
     return data.take(range(0, data.num_episodes, every))

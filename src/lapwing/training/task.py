@@ -23,7 +23,15 @@ from lapwing.errors import ArgumentError
 from lapwing.objectives import Objective, permuted
 from lapwing.operators.lags import LagDistribution, geometric_lags, lags_inside_episodes
 from lapwing.operators.operator import Operator, operator_from_trajectories
-from lapwing.training.batches import DENSE_STATES, Source, dense_operator, exact_table, pair_sampler
+from lapwing.training.batches import (
+    DENSE_STATES,
+    Source,
+    Streamed,
+    dense_operator,
+    exact_table,
+    pair_sampler,
+    streamed_pairs,
+)
 from lapwing.training.config import LearnConfig
 from lapwing.training.fitting import REGRESSION, Targets, fit_source, table_draws, table_targets
 from lapwing.training.state import TrainState, init, spread_over_devices, stacked
@@ -40,6 +48,8 @@ TABLE_SCALES = (3.0, 10.0, 30.0, 60.0, 120.0, 240.0)
 SCALE_PER_STATE = 0.8
 # Least squares towards a table allow larger steps than an objective does.
 TABLE_FIT_RATE = 2.0
+# A part of streamed observations is on its way through the host, on the device, and there once more as the next one.
+SHARE_OF_A_PART = 4
 
 
 @dataclass(frozen=True)
@@ -73,7 +83,7 @@ class Task:
     width: int
     lags: LagDistribution
     matrix: NDArray[np.float64] | None
-    source: Source
+    source: Source | Streamed
     training_lags: LagDistribution
     directedness: Directedness | None = None
     targets: Targets | None = None
@@ -95,6 +105,12 @@ class Task:
     def fitted_rows(self) -> int:
         """States per step of a round: as many as the objective encodes; of images half, each of which takes longer."""
         return self.config.batch_size * (1 if self.kind == "conv" else 2)
+
+    @property
+    def held_bytes(self) -> int | None:
+        """Bytes of observations that a part may have; None where all of them are held."""
+        limit = int(self.config.memory * (1 << 30))
+        return None if _observations(self.data, self.operator).nbytes <= limit else limit // SHARE_OF_A_PART
 
     @property
     def is_table(self) -> bool:
@@ -212,7 +228,7 @@ def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Ob
     chosen = permuted(chosen, config.permute_every) if config.permute_every else chosen
     lags = geometric_lags(config.discounts)
     matrix, targets = None, None
-    source: Source
+    source: Source | Streamed
     if operator is not None and operator.num_states <= DENSE_STATES:
         matrix = dense_operator(operator, lags)
     if operator is not None and matrix is None and kind != "table" and _may_fit(config):
@@ -263,7 +279,7 @@ def _source(
     kind: str,
     lags: LagDistribution,
     matrix: NDArray[np.float64] | None,
-) -> tuple[Source, LagDistribution]:
+) -> tuple[Source | Streamed, LagDistribution]:
     """Exact batches where that is wanted or best, else sampled ones; and the lags that they really have."""
     wanted = config.batches
     if wanted == "auto":
@@ -280,8 +296,11 @@ def _source(
     if kind == "table":
         raise ArgumentError("a table is learned with exact batches; choose another encoder to sample")
     unbiased = wanted == "unbiased"
-    sampler = pair_sampler(data, lags, config.batch_size, unbiased, separate=config.separate_constraints)
-    return sampler, lags_inside_episodes(lags, np.asarray(data.lengths), unbiased)
+    limit = int(config.memory * (1 << 30))
+    held = data.has_table or data.observations.nbytes <= limit
+    sampler = pair_sampler(data, lags, config.batch_size, unbiased, separate=config.separate_constraints, held=held)
+    source = sampler if held else streamed_pairs(sampler, data.observations, limit // SHARE_OF_A_PART)
+    return source, lags_inside_episodes(lags, np.asarray(data.lengths), unbiased)
 
 
 def data_digest(data: Data) -> str:
