@@ -18,7 +18,7 @@ from lapwing.encoders import (
     own_encoder,
     trainable_filter,
 )
-from lapwing.encoders.convolution import strided_convolution
+from lapwing.encoders.convolution import BLOCK_ROWS, ConvolutionalNetwork, as_patches, strided_convolution
 from lapwing.encoders.encoder import Encoder
 from lapwing.encoders.fourier import DEFAULT_SCALES, fourier_features, random_frequencies
 from lapwing.encoders.layers import image_statistics, random_layers, range_statistics
@@ -329,7 +329,7 @@ def test_the_default_kind_follows_the_shape() -> None:
 
 
 def test_options_come_from_the_factory_and_centring_can_be_turned_off() -> None:
-    assert set(encoder_options("conv")) == {"channels", "hidden", "centre", "activation", "channels_first"}
+    assert set(encoder_options("conv")) == {"channels", "hidden", "centre", "activation", "channels_first", "patch"}
     statistics = image_statistics(observations_of("conv", 20))
     raw = build_encoder("conv", (6, 7, 3), DIM, jax.random.key(0), statistics=statistics, centre=False, hidden=(4,))
     assert not raw.arrays()["inputs.centre.array"].any()
@@ -363,3 +363,40 @@ def test_layouts_of_images_are_told_by_their_shape_and_give_the_same_values() ->
 def test_a_few_stacked_vectors_are_not_an_image() -> None:
     assert default_kind((3, 17)) == "mlp"
     assert default_kind((4, 84, 84, 3)) == default_kind((4, 84, 84)) == default_kind((7, 7, 3)) == "conv"
+
+
+def test_patches_are_those_of_the_image_and_the_last_ones_are_padded() -> None:
+    images = np.random.default_rng(0).standard_normal((3, 7, 10, 2)).astype(np.float32)
+    found = np.asarray(as_patches(jax.numpy.asarray(images), 4))
+    assert found.shape == (3, 2, 3, 32)
+    np.testing.assert_array_equal(found[1, 0, 1], images[1, :4, 4:8].reshape(-1))
+    np.testing.assert_array_equal(found[2, 1, 2].reshape(4, 4, 2)[:3, :2], images[2, 4:, 8:])
+    assert not found[2, 1, 2].reshape(4, 4, 2)[3:].any()
+    assert not found[2, 1, 2].reshape(4, 4, 2)[:, 2:].any()
+
+
+@pytest.mark.parametrize("patch", [1, 5])
+def test_images_with_patches_save_and_load(patch: int) -> None:
+    encoder = build_encoder("conv", (12, 15, 3), 4, jax.random.key(0), patch=patch, hidden=(8,))
+    assert (encoder.module.embedding is None) == (patch == 1)
+    again = NetworkEncoder.from_parts("conv", encoder.config(), encoder.arrays())
+    images = np.random.default_rng(0).integers(0, 255, (5, 12, 15, 3), dtype=np.uint8)
+    np.testing.assert_array_equal(again.encode(images), encoder.encode(images))
+    with pytest.raises(ArgumentError, match="at least 1"):
+        build_encoder("conv", (12, 15, 3), 4, jax.random.key(0), patch=0)
+
+
+@pytest.mark.parametrize("rows", [BLOCK_ROWS, BLOCK_ROWS + 1, 3 * BLOCK_ROWS])
+def test_values_and_derivatives_of_blocks_are_those_of_the_whole_batch(rows: int) -> None:
+    network = build_encoder("conv", (6, 7), 4, jax.random.key(0), hidden=(8,)).module
+    images = jax.random.normal(jax.random.key(1), (rows, 6, 7))
+    weights = jax.random.normal(jax.random.key(2), (rows, 4))
+
+    def loss(module: ConvolutionalNetwork, blocks: bool) -> jax.Array:
+        return ((module(images) if blocks else module._outputs(images)) * weights).sum()
+
+    np.testing.assert_allclose(network(images), network._outputs(images), rtol=1e-5, atol=1e-5)
+    for one, other in zip(
+        *(jax.tree.leaves(eqx.filter_grad(loss)(network, blocks)) for blocks in (True, False)), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-4)

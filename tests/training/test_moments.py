@@ -32,7 +32,7 @@ def test_exact_moments_are_the_dense_formulas(counted: Operator) -> None:
     u = np.random.default_rng(0).standard_normal((counted.num_states, 4))
     p, identity = counted.matrix.toarray(), np.eye(counted.num_states)
     f = np.mean([(1.0 - g) * p @ np.linalg.inv(identity - g * p) for g in MIXTURE.discounts], axis=0)
-    found = TableMoments(counted, MIXTURE).moments(lambda observations: u)
+    found = TableMoments(counted, MIXTURE).moments(lambda rows: u)
     for moment, expected in zip(found, by_formula(counted, f, u), strict=True):
         np.testing.assert_allclose(moment, expected, atol=1e-11)
 
@@ -48,7 +48,7 @@ def test_exact_moments_of_large_tables_are_those_of_the_cut_gaps(
     assert 0.9 ** len(weights) <= batches.TAIL
     p = counted.matrix.toarray()
     f = np.asarray(sum(w * np.linalg.matrix_power(p, k) for k, w in enumerate(weights, 1)))
-    for moment, expected in zip(estimator.moments(lambda observations: u), by_formula(counted, f, u), strict=True):
+    for moment, expected in zip(estimator.moments(lambda rows: u), by_formula(counted, f, u), strict=True):
         np.testing.assert_allclose(moment, expected, atol=1e-12)
 
 
@@ -56,8 +56,8 @@ def test_moments_of_rotated_components_are_rotated_forms(counted: Operator) -> N
     rng = np.random.default_rng(0)
     u, matrix = rng.standard_normal((counted.num_states, 4)), rng.standard_normal((4, 2))
     estimator = TableMoments(counted, MIXTURE)
-    turned = estimator.moments(lambda observations: u).rotated(matrix)
-    for moment, expected in zip(turned, estimator.moments(lambda observations: u @ matrix), strict=True):
+    turned = estimator.moments(lambda rows: u).rotated(matrix)
+    for moment, expected in zip(turned, estimator.moments(lambda rows: u @ matrix), strict=True):
         np.testing.assert_allclose(moment, expected, atol=1e-12)
 
 
@@ -68,7 +68,7 @@ def test_moments_from_pairs_are_those_of_the_cosines_in_closed_form(name: str, d
     truth = lw.solve(name, dim)
     estimator = WalkMoments(data, MIXTURE)
     values = 1.0 - estimator.lags.eigenvalues(1.0 - truth.mu[:dim])
-    found = estimator.moments(truth.transform)
+    found = estimator.moments(lambda rows: truth.transform(data.observations[rows]))
     # 6,000 independent episodes tell means of products to about 0.01.
     np.testing.assert_allclose(found.gram, np.eye(dim), atol=0.035)
     np.testing.assert_allclose(found.middle, np.eye(dim), atol=0.035)
@@ -88,9 +88,10 @@ def test_the_noise_of_moments_from_pairs_cancels_in_residuals() -> None:
     truth = lw.solve("Box-1", 2)
     plain, matched = [], []
     for seed in range(8):
-        estimator = WalkMoments(lw.collect("Box-1", steps=20_000, seed=seed), MIXTURE, walks=20_000)
+        data = lw.collect("Box-1", steps=20_000, seed=seed)
+        estimator = WalkMoments(data, MIXTURE, walks=20_000)
         c = float(1.0 - estimator.lags.eigenvalues(1.0 - truth.mu[1]))
-        found = estimator.moments(truth.transform)
+        found = estimator.moments(lambda rows, data=data: truth.transform(data.observations[rows]))
         plain.append(found.square[1, 1] - c**2)
         matched.append(found.square[1, 1] - 2.0 * c * found.cross[1, 1] + c**2 * found.middle[1, 1])
     # The cosine is an eigenfunction, so both should be zero.
@@ -132,15 +133,32 @@ def test_episodes_of_one_step_give_eigenvalues_but_no_residuals() -> None:
     data = lw.collect("Box-1", steps=20_000, episode_length=1, seed=0)
     truth = lw.solve("Box-1", 3)
     estimator = WalkMoments(data, MIXTURE)
-    found = estimator.moments(truth.transform)
+    found = estimator.moments(lambda rows: truth.transform(data.observations[rows]))
     np.testing.assert_allclose(np.diag(found.cross), truth.mu[:3], atol=0.04)
     assert np.isnan(found.square).all()
 
 
 def test_the_same_states_are_used_every_time() -> None:
     data = lw.collect("Box-1", steps=2000, seed=0)
+
+    def cosines(rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        return np.cos(data.observations[rows], dtype=np.float64)
+
     estimator, again = WalkMoments(data, MIXTURE, walks=300), WalkMoments(replace(data), MIXTURE, walks=300)
-    for one, other in zip(estimator.moments(np.cos), again.moments(np.cos), strict=True):
+    for one, other in zip(estimator.moments(cosines), again.moments(cosines), strict=True):
         np.testing.assert_array_equal(one, other)
-    np.testing.assert_array_equal(estimator.sample(np.cos), again.sample(np.cos))
-    assert estimator.sample(np.cos).shape == (300, 1)
+    np.testing.assert_array_equal(estimator.sample(cosines), again.sample(cosines))
+    assert estimator.sample(cosines).shape == (300, 1)
+
+
+def test_a_rough_estimate_is_the_mean_over_the_first_walks() -> None:
+    data = lw.collect("Box-1", steps=2000, seed=0)
+    few = WalkMoments(data, MIXTURE, walks=300, quick_walks=100)
+    seen: list[int] = []
+
+    def counted(rows: NDArray[np.int64]) -> NDArray[np.float64]:
+        seen.append(len(rows))
+        return np.ones((len(rows), 1))
+
+    assert few.moments(counted, quick=True).gram[0, 0] == 1.0
+    assert seen == [100, 100, 100]

@@ -43,7 +43,7 @@ def maze() -> Operator:
 
 
 def moments_of(operator: Operator, u: Array) -> Moments:
-    return TableMoments(operator, LAGS).moments(lambda observations: u)
+    return TableMoments(operator, LAGS).moments(lambda rows: u)
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -1,9 +1,12 @@
 # ruff: noqa: F722  # jaxtyping writes shapes as strings
-"""Two strided convolutions in front of the perceptron: the paper's network for pixels, with centred inputs."""
+"""Strided convolutions in front of the perceptron: the paper's network for pixels, with centred inputs.
+
+Large images are cut into patches first, each embedded by one matrix, as in vision transformers.
+"""
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
@@ -25,6 +28,10 @@ from lapwing.errors import ArgumentError
 # Channels of grey images, colours, and four stacked frames; and a side that only frames have.
 COMMON_CHANNELS = (1, 3, 4)
 SMALLEST_FRAME = 16
+# Images with a longer side are cut into at most so many patches along it, each of which becomes so many numbers.
+LARGEST_WHOLE, PATCHES, PATCH_CHANNELS = 48, 24, 32
+# Images whose layers stay in a processor's cache: ten times as many go through a CPU at a third of the speed.
+BLOCK_ROWS = 64
 
 
 def strided_convolution(
@@ -86,19 +93,83 @@ def as_channels_last(images: Float[Array, "n ..."], channels_first: bool) -> Flo
     return jnp.moveaxis(images, 1, -1) if channels_first else images
 
 
+def patch_side(observation_shape: Sequence[int]) -> int:
+    """The side of patches that suits images of a size: none up to 48 pixels, then at most 24 along the longer side.
+
+    Args:
+        observation_shape: shape of one image.
+
+    Returns:
+        Pixels; 1 for none.
+
+    Example:
+        >>> patch_side((41, 41, 3)), patch_side((84, 84)), patch_side((210, 160, 3))
+        (1, 4, 9)
+    """
+    longest = max(observation_shape)
+    return 1 if longest <= LARGEST_WHOLE else -(-longest // PATCHES)
+
+
+def as_patches(images: Float[Array, "n rows columns channels"], side: int) -> Float[Array, "n rows2 columns2 inputs"]:
+    """Images cut into square patches, padded with zeros where the last ones are not whole.
+
+    Args:
+        images: (n, rows, columns, channels).
+        side: of a patch, in pixels.
+
+    Returns:
+        (n, ceil(rows / side), ceil(columns / side), side * side * channels).
+    """
+    n, rows, columns, channels = images.shape
+    padded = jnp.pad(images, ((0, 0), (0, -rows % side), (0, -columns % side), (0, 0)))
+    cut = padded.reshape(n, -(-rows // side), side, -(-columns // side), side, channels)
+    return cut.transpose(0, 1, 3, 2, 4, 5).reshape(n, cut.shape[1], cut.shape[3], -1)
+
+
+def in_blocks(network: Callable[[Array], Array], batch: Array) -> Array:
+    """A network's outputs on a large batch, on a CPU block after block, so that a block's layers stay in its cache.
+
+    Derivatives compute each block's layers again rather than keep them. Blocks take every k-th row, so that a batch
+    laid over several devices stays where it is.
+
+    Args:
+        network: from (n, ...) to (n, dim).
+        batch: (n, ...).
+
+    Returns:
+        (n, dim).
+    """
+    count = -(-len(batch) // BLOCK_ROWS)
+    if count == 1 or jax.default_backend() != "cpu":
+        return network(batch)
+    size = -(-len(batch) // count)
+    padded = jnp.pad(batch, ((0, size * count - len(batch)), *((0, 0),) * (batch.ndim - 1)))
+    blocks = jnp.swapaxes(padded.reshape(size, count, *batch.shape[1:]), 0, 1)
+    outputs = jax.lax.map(jax.checkpoint(lambda block: network(block)), blocks)
+    return jnp.swapaxes(outputs, 0, 1).reshape(size * count, -1)[: len(batch)]
+
+
 class ConvolutionalNetwork(eqx.Module):
-    """3x3 convolutions of stride 2, then the perceptron."""
+    """Patches, if any, then 3x3 convolutions of stride 2, then the perceptron."""
 
     inputs: Standardise
     network: Perceptron
     kernels: tuple[Dense, ...]
+    embedding: Dense | None = None
+    patch: int = eqx.field(static=True, default=1)
     channels_first: bool = eqx.field(static=True, default=False)
 
     def __call__(self, batch: Array) -> Float[Array, "n dim"]:
         """(n, *observation_shape) to (n, dim)."""
+        return in_blocks(self._outputs, batch)
+
+    def _outputs(self, batch: Array) -> Float[Array, "n dim"]:
+        activation = ACTIVATIONS[self.network.activation]
         images = as_channels_last(self.inputs(batch), self.channels_first)
+        if self.embedding is not None:
+            images = activation(self.embedding(as_patches(images, self.patch)))
         for kernel in self.kernels:
-            images = ACTIVATIONS[self.network.activation](strided_convolution(images, kernel))
+            images = activation(strided_convolution(images, kernel))
         return self.network(images.reshape(batch.shape[0], -1))
 
 
@@ -113,6 +184,7 @@ def conv(
     centre: bool = True,
     activation: str = "relu",
     channels_first: bool | None = None,
+    patch: int = 1,
 ) -> ConvolutionalNetwork:
     """3x3 convolutions of stride 2, then the perceptron (paper, Appendix "Average cosine similarity": pixels).
 
@@ -127,6 +199,8 @@ def conv(
         centre: whether to use the statistics; without them pixels fail.
         activation: ``relu``, or ``silu`` for functions without kinks.
         channels_first: whether the first of three axes are the channels; None to judge by the shape.
+        patch: side of the square patches, in pixels, that large images are cut into and that are embedded by one
+            matrix before the convolutions; 1 for none, as in the paper. :func:`patch_side` suits a size.
 
     Returns:
         A network from (n, *observation_shape) images of any numeric type, uint8 included, to (n, dim).
@@ -143,9 +217,19 @@ def conv(
         raise ArgumentError(f"channels_first is for images of three axes, got {tuple(observation_shape)}")
     blank = jnp.zeros((1, *observation_shape), jnp.float32)
     _, rows, columns, depth = jax.eval_shape(lambda images: as_channels_last(images, first), blank).shape
-    depths = [depth, *channels]
-    kernels = [(9 * a, b) for a, b in itertools.pairwise(depths)]
-    pixels = math.prod(-(-side // 2 ** len(kernels)) for side in (rows, columns))
+    if patch < 1:
+        raise ArgumentError(f"patch is the side of the patches in pixels, at least 1; got {patch}")
+    embedding = [(patch * patch * depth, PATCH_CHANNELS)] if patch > 1 else []
+    depths = [PATCH_CHANNELS if embedding else depth, *channels]
+    kernels = [*embedding, *((9 * a, b) for a, b in itertools.pairwise(depths))]
+    pixels = math.prod(-(-side // (patch * 2 ** len(channels))) for side in (rows, columns))
     layers = random_layers([*kernels, *perceptron_sizes(pixels * depths[-1], hidden, dim)], key=key)
     inputs = Standardise.create(observation_shape, statistics if centre else None)
-    return ConvolutionalNetwork(inputs, Perceptron(layers[len(kernels) :], activation), layers[: len(kernels)], first)
+    return ConvolutionalNetwork(
+        inputs,
+        Perceptron(layers[len(kernels) :], activation),
+        layers[len(embedding) : len(kernels)],
+        layers[0] if embedding else None,
+        patch,
+        first,
+    )

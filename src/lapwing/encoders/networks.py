@@ -251,10 +251,13 @@ class NetworkEncoder(eqx.Module):
         Returns:
             (n, dim) values.
         """
-        given = _checked_observations(observations, self.observation_shape)
+        given = np.asarray(observations)
+        if given.shape[1:] != self.observation_shape or given.ndim == 0:
+            wanted = ", ".join(map(str, self.observation_shape))
+            raise ArgumentError(f"this encoder takes (n, {wanted}) observations, got shape {given.shape}")
         values = np.empty((len(given), self.dim), dtype=np.float32)
         for start in range(0, len(given), CHUNK_ROWS):
-            rows = given[start : start + CHUNK_ROWS]
+            rows = _checked_numbers(given[start : start + CHUNK_ROWS])
             size = min(CHUNK_ROWS, 1 << (len(rows) - 1).bit_length())
             padded = np.concatenate([rows, np.broadcast_to(rows[:1], (size - len(rows), *rows.shape[1:]))])
             values[start : start + len(rows)] = np.asarray(_apply(self.module, padded))[: len(rows)]
@@ -562,16 +565,11 @@ def _count(value: Any) -> int:
     return sum(map(_count, value)) if isinstance(value, list) else 1
 
 
-def _checked_observations(observations: NDArray[Any], observation_shape: tuple[int, ...]) -> NDArray[Any]:
-    """Observations as uint8 or float32 (ids of a table as int32), of the right shape and finite."""
-    given = np.asarray(observations)
-    if given.shape[1:] != observation_shape or given.ndim == 0:
-        raise ArgumentError(
-            f"this encoder takes (n, {', '.join(map(str, observation_shape))}) observations, got shape {given.shape}"
-        )
+def _checked_numbers(given: NDArray[Any]) -> NDArray[Any]:
+    """Observations as uint8 or float32 (ids of a table as int32), finite."""
     if given.dtype == np.uint8:
         return given
-    if not observation_shape and np.issubdtype(given.dtype, np.integer):
+    if given.ndim == 1 and np.issubdtype(given.dtype, np.integer):
         return given.astype(np.int32)
     if not (np.issubdtype(given.dtype, np.number) or given.dtype == np.bool_):
         raise ArgumentError(f"observations must be numbers, got {given.dtype}")

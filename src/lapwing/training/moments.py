@@ -8,11 +8,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from lapwing.data.trajectories import Trajectories
+from lapwing.operators.lagged import ValuesAt
 from lapwing.operators.lags import LagDistribution, lags_inside_episodes, states_by_steps_left, states_with_steps_left
 from lapwing.operators.operator import Operator
 from lapwing.training.batches import DENSE_STATES, dense_operator, sparse_operator
-
-Encode = Callable[[NDArray[Any]], NDArray[Any]]
 
 WALKS = 1 << 18
 WALK_BLOCK = 1 << 14
@@ -45,17 +44,17 @@ class Moments(NamedTuple):
 
 
 class MomentEstimator(Protocol):
-    """Measures the moments of an encoder on the data that it was trained with."""
+    """Measures the moments of functions, a network's outputs, on the data that it was trained with."""
 
     lags: LagDistribution
     walks: int | None
     """How many random walks the moments are averages over; None where they are exact."""
 
-    def moments(self, encode: Encode, quick: bool = False) -> Moments:
-        """The second moments of the encoder's components.
+    def moments(self, values_at: ValuesAt, quick: bool = False) -> Moments:
+        """The second moments of the functions.
 
         Args:
-            encode: from (n, ...) observations to (n, d) components.
+            values_at: from rows of the observations to (n, d) values.
             quick: whether a rough estimate is enough.
 
         Returns:
@@ -63,11 +62,11 @@ class MomentEstimator(Protocol):
         """
         ...
 
-    def sample(self, encode: Encode) -> NDArray[np.float64]:
+    def sample(self, values_at: ValuesAt) -> NDArray[np.float64]:
         """Values at some states, by which signs are fixed.
 
         Args:
-            encode: from (n, ...) observations to (n, d) components.
+            values_at: from rows of the observations to (n, d) values.
 
         Returns:
             (n, d) values.
@@ -99,32 +98,32 @@ class TableMoments:
             assert weights is not None
             self._apply = lambda u: _horner(sparse, weights, u)
 
-    def moments(self, encode: Encode, quick: bool = False) -> Moments:
+    def moments(self, values_at: ValuesAt, quick: bool = False) -> Moments:
         """Moments over all states, each with its weight; no faster way is known.
 
         Args:
-            encode: from (n, ...) observations to (n, d) components.
+            values_at: from numbers of states to (n, d) values.
             quick: makes no difference.
 
         Returns:
             Exact moments.
         """
-        values = self.sample(encode)
+        values = self.sample(values_at)
         moved = self._apply(values)
         rho = self.operator.rho[:, None]
         gram, cross = values.T @ (rho * values), values.T @ (rho * moved)
         return Moments(gram, (cross + cross.T) / 2.0, moved.T @ (rho * moved), gram)
 
-    def sample(self, encode: Encode) -> NDArray[np.float64]:
+    def sample(self, values_at: ValuesAt) -> NDArray[np.float64]:
         """The values at all states.
 
         Args:
-            encode: from (n, ...) observations to (n, d) components.
+            values_at: from numbers of states to (n, d) values.
 
         Returns:
             (n, d) values.
         """
-        return np.asarray(encode(self.operator.observations), dtype=np.float64)
+        return np.asarray(values_at(np.arange(self.operator.num_states)), dtype=np.float64)
 
 
 class WalkMoments:
@@ -141,47 +140,52 @@ class WalkMoments:
         data: the experience.
         lags: with an infinite horizon.
         walks: how many to draw.
+        quick_walks: how many are enough for a rough estimate.
         seed: of the drawing.
     """
 
-    def __init__(self, data: Trajectories, lags: LagDistribution, walks: int = WALKS, seed: int = 0) -> None:
+    def __init__(
+        self,
+        data: Trajectories,
+        lags: LagDistribution,
+        walks: int = WALKS,
+        quick_walks: int = QUICK_WALKS,
+        seed: int = 0,
+    ) -> None:
         """Draw the states once, so that every estimate is over the same ones."""
         longest = int(data.lengths.max())
         self.lags = lags_inside_episodes(lags, np.array([max(1, longest // 4)]), unbiased=True)
         self.walks: int | None = walks
-        self._observations = data.observations
+        self._quick_walks = min(quick_walks, walks)
         self._walks = draw_walks(data, self.lags, walks, min(longest, 2), np.random.default_rng(seed))
 
-    def moments(self, encode: Encode, quick: bool = False) -> Moments:
+    def moments(self, values_at: ValuesAt, quick: bool = False) -> Moments:
         """Moments over the walks; both ends of a lag count alike, so that every moment is symmetric.
 
         Args:
-            encode: from (n, ...) observations to (n, d) components.
+            values_at: from rows of the data's observations to (n, d) values.
             quick: take fewer walks.
 
         Returns:
             Estimated moments.
         """
-        count = min(QUICK_WALKS, self._walks.shape[1]) if quick else self._walks.shape[1]
+        count = self._quick_walks if quick else self._walks.shape[1]
         sums: Any = 0.0
         for begin in range(0, count, WALK_BLOCK):
-            states = [self._values(encode, rows[begin : begin + WALK_BLOCK]) for rows in self._walks]
+            states = [values_at(rows[begin : min(begin + WALK_BLOCK, count)]) for rows in self._walks]
             sums = sums + np.array(_sums_over_walks(states))
         return Moments(*(sums / count))
 
-    def sample(self, encode: Encode) -> NDArray[np.float64]:
+    def sample(self, values_at: ValuesAt) -> NDArray[np.float64]:
         """The values at some states.
 
         Args:
-            encode: from (n, ...) observations to (n, d) components.
+            values_at: from rows of the data's observations to (n, d) values.
 
         Returns:
             (n, d) values.
         """
-        return self._values(encode, self._walks[0, :WALK_BLOCK])
-
-    def _values(self, encode: Encode, rows: NDArray[np.int64]) -> NDArray[np.float64]:
-        return np.asarray(encode(np.asarray(self._observations[rows])), dtype=np.float64)
+        return np.asarray(values_at(self._walks[0, :WALK_BLOCK]), dtype=np.float64)
 
 
 def _sums_over_walks(states: list[NDArray[np.float64]]) -> tuple[NDArray[np.float64], ...]:

@@ -37,9 +37,10 @@ from lapwing.operators.lags import LagDistribution
 from lapwing.operators.operator import KNOWN_ROWS, Operator, operator_from_trajectories
 from lapwing.operators.ritz import ritz_from_forms
 from lapwing.representation import LaplacianRepresentation
+from lapwing.training.batches import rows_of
 from lapwing.training.fitting import Targets
 from lapwing.training.loop import UnreadableSeedError
-from lapwing.training.moments import Encode, MomentEstimator, Moments, TableMoments, WalkMoments
+from lapwing.training.moments import QUICK_WALKS, MomentEstimator, Moments, TableMoments, WalkMoments
 from lapwing.training.state import TrainState, one_seed
 from lapwing.training.task import Task
 
@@ -47,8 +48,10 @@ from lapwing.training.task import Task
 FITTED_ROWS = 1 << 18
 QUICK_ROWS = 1 << 15
 
-# Components at all states are held in memory up to so many numbers of four bytes.
-HELD_NUMBERS = 1 << 27
+# Bytes that one number of a component at each state takes of the memory for observations, that of its copies included.
+BYTES_PER_NUMBER = 8
+# Encoding images takes long: after each chunk of steps fewer are looked at.
+IMAGE_SHARE = 8
 
 JACKKNIFE_BLOCKS = 40
 # Standard errors beyond which two estimates of an eigenvalue are not the same.
@@ -116,7 +119,7 @@ class ReadOut:
             self.estimator = TableMoments(task.operator, task.lags, task.matrix)
         else:
             assert isinstance(task.data, Trajectories)
-            self.estimator = WalkMoments(task.data, task.lags)
+            self.estimator = WalkMoments(task.data, task.lags, quick_walks=QUICK_WALKS // self._share)
         # What the network of each seed was fitted to last; empty where it was trained by the objective alone.
         self.targets: list[Targets] = [] if task.targets is None else [task.targets] * len(task.seeds)
         # Whether the outputs are as many as there are states, so that no component is missing.
@@ -146,7 +149,7 @@ class ReadOut:
             own = one_seed(state, number, seeds)
             encoder = own.encoder
             try:
-                estimate = self._estimate(*self._moments(encoder, own, quick=True))
+                estimate = self._estimate(*self._moments(self._outputs_at(encoder), own, quick=True))
             except ProblemError as error:
                 raise UnreadableSeedError(error.problem, number) from error
             enough = len(estimate.mu) >= config.dim
@@ -170,7 +173,7 @@ class ReadOut:
             For the one seed the largest ``angle`` and the monitor's numbers.
         """
         dim = self.task.config.dim
-        matrix, sines = self._fit(self._encode(state.encoder), targets, QUICK_ROWS)
+        matrix, sines = self._fit(self._outputs_at(state.encoder), targets, QUICK_ROWS // self._share)
         numbers = {"angle": float(sines[:dim].max())}
         if monitor is not None:
             mu = np.append(1.0, targets.mu)[:dim]
@@ -195,20 +198,23 @@ class ReadOut:
             NetworkCollapsedError: if there are fewer independent outputs than components asked for.
         """
         task, config, encoder = self.task, self.task.config, state.encoder
-        encode = self._encode(encoder)
+        # All that follows looks at the same outputs, which are computed once.
+        outputs_at = self._outputs_at(encoder, at_all_rows=True)
         details = state.objective.details(state.objective_state)
         targets = self.targets[number] if self.targets else None
         # What was fitted is compared with what it was fitted to; moments only say whether the outputs are sound.
-        moments, order = self._moments(encoder, state, quick=targets is not None)
-        sample = self.estimator.sample(encode)
-        found = self._estimate(moments, order) if targets is None else self._fitted_estimate(encode, moments, targets)
+        moments, order = self._moments(outputs_at, state, quick=targets is not None)
+        sample = self.estimator.sample(outputs_at)
+        found = (
+            self._estimate(moments, order) if targets is None else self._fitted_estimate(outputs_at, moments, targets)
+        )
         estimate = with_canonical_signs(found, sample)
         dim = min(len(estimate.mu), config.dim)
         health: dict[str, Any] = {}
         errors, noise = None, None
         if isinstance(task.data, Trajectories):
             health["transitions"] = task.data.num_transitions
-            values_at = _values_at(encode, estimate.matrix, task.data)
+            values_at = self._values_at(encoder, outputs_at, estimate.matrix)
             estimate, errors = self._with_eigenvalues(values_at, estimate, targets, sample, metadata["seed"])
             dim = min(len(estimate.mu), config.dim)
             errors, noise = errors[:dim], self._noise(values_at, estimate, targets)[:dim]
@@ -258,14 +264,21 @@ class ReadOut:
             raise NetworkCollapsedError(lost, model)
         return model
 
-    def _moments(self, encoder: Any, state: TrainState, quick: bool = False) -> tuple[Moments, NDArray[np.float64]]:
+    @property
+    def _share(self) -> int:
+        """By how many fewer states are looked at after each chunk of steps, because they are images."""
+        return IMAGE_SHARE if self.task.kind == "conv" else 1
+
+    def _moments(
+        self, outputs_at: ValuesAt, state: TrainState, quick: bool = False
+    ) -> tuple[Moments, NDArray[np.float64]]:
         """Moments of the outputs in the objective's order, that of eigenvalues, and the matrix that orders them."""
         given = state.objective.details(state.objective_state).order
         order = np.eye(self.task.width + self._constant)
         order = order if given is None else order[:, np.asarray(given)]
         with np.errstate(over="ignore", invalid="ignore"):
             # What is not finite is refused where the moments are read out.
-            return self.estimator.moments(self._encode(encoder), quick).rotated(order), order
+            return self.estimator.moments(outputs_at, quick).rotated(order), order
 
     def _estimate(self, moments: Moments, order: NDArray[np.float64]) -> SpectralEstimate:
         refine = self.task.config.refine == "ritz"
@@ -277,20 +290,21 @@ class ReadOut:
         """How many constant functions stand before the network's outputs."""
         return int(bool(self.targets))
 
-    def _fit(self, encode: Encode, targets: Targets, most: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _fit(
+        self, outputs_at: ValuesAt, targets: Targets, most: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(1 + d, 1 + m) from a constant and the outputs to components nearest to the targets; (1 + m,) their sines."""
         rho = None if self.task.operator is None else self.task.operator.rho
         count = len(targets.labels[0])
         rows = np.arange(count) if rho is not None else np.arange(0, count, -(-count // most))
-        observations = (self.task.operator or self.task.data).observations
-        outputs, wanted = encode(np.asarray(observations[rows])), targets.at(rows)
+        outputs, wanted = outputs_at(rows), targets.at(rows)
         outputs = outputs if self._constant else _with_constant(outputs)
         return fitted_matrix(
             outputs, _with_constant(wanted), np.full(len(rows), 1.0 / len(rows)) if rho is None else rho
         )
 
-    def _fitted_estimate(self, encode: Encode, moments: Moments, targets: Targets) -> SpectralEstimate:
-        matrix, sines = self._fit(encode, targets, FITTED_ROWS)
+    def _fitted_estimate(self, outputs_at: ValuesAt, moments: Moments, targets: Targets) -> SpectralEstimate:
+        matrix, sines = self._fit(outputs_at, targets, FITTED_ROWS)
         found = spectral_estimate(moments.rotated(matrix), self.estimator.lags, False, self.tolerance)
         mu = np.minimum.accumulate(np.append(1.0, targets.mu))
         return found._replace(matrix=matrix @ found.matrix, mu=mu, angles=sines)
@@ -416,19 +430,35 @@ class ReadOut:
             return RotatedEncoder(encoder, matrix)
         return self._lookup(np.asarray(encoder.module.values, dtype=np.float64) @ matrix)
 
-    def _encode(self, encoder: Any) -> Encode:
-        """From observations to the network's outputs; a table gives 0 for states that were never visited."""
-        if not self.task.is_table:
-            plain: Encode = encoder.encode
-            return (lambda observations: _with_constant(plain(observations))) if self._constant else plain
-        values = np.asarray(encoder.module.values, dtype=np.float64)
-        lookup = self._lookup(values)
+    def _outputs_at(self, encoder: Any, at_all_rows: bool = False) -> ValuesAt:
+        """The network's outputs by row of the observations, behind a constant if there is one.
 
-        def encode(observations: NDArray[Any]) -> NDArray[np.float64]:
-            numbers = lookup.numbers_of(observations)
-            return np.where(numbers[:, None] >= 0, values[numbers], 0.0)
+        Those at all rows are computed once, if that is asked for and they are not too many to hold.
+        """
+        if self.task.is_table:
+            values = np.asarray(encoder.module.values, dtype=np.float64)
+            return lambda rows: values[rows]
+        observations = (self.task.operator or self.task.data).observations
+        constant = _with_constant if self._constant else lambda values: np.asarray(values, dtype=np.float64)
+        held = int(self.task.config.memory * (1 << 30)) // BYTES_PER_NUMBER
+        if at_all_rows and len(observations) * self.task.width <= held:
+            outputs = encoder.encode(observations)
+            return lambda rows: constant(outputs[rows])
+        return lambda rows: constant(encoder.encode(rows_of(observations, rows)))
 
-        return encode
+    def _values_at(self, encoder: Any, outputs_at: ValuesAt, matrix: NDArray[np.float64]) -> ValuesAt:
+        """Components by row of the data's observations; 0 at those that a table's operator does not have."""
+        assert isinstance(self.task.data, Trajectories)
+        if self.task.operator is None:
+            return lambda rows: outputs_at(rows) @ matrix
+        observations = np.asarray(self.task.data.observations)
+        if self.task.is_table:
+            numbers = self._lookup(matrix).numbers_of(observations)
+            table = np.where(numbers[:, None] >= 0, outputs_at(numbers) @ matrix, 0.0)
+        else:
+            outputs = encoder.encode(observations)
+            table = (_with_constant(outputs) if self._constant else outputs) @ matrix
+        return lambda rows: table[rows]
 
     def _lookup(self, values: NDArray[np.float64]) -> LookupEncoder:
         assert self.task.operator is not None
@@ -596,14 +626,6 @@ def with_canonical_signs(estimate: SpectralEstimate, sample: NDArray[np.float64]
         The estimate with columns of the matrix negated where needed.
     """
     return estimate._replace(matrix=estimate.matrix * column_signs(sample @ estimate.matrix))
-
-
-def _values_at(encode: Encode, matrix: NDArray[np.float64], data: Trajectories) -> ValuesAt:
-    """Components by row of the data's observations; a table, and data that are not large, are encoded once."""
-    if data.has_table or data.num_states * matrix.shape[1] <= HELD_NUMBERS:
-        table: NDArray[Any] = np.asarray(encode(np.asarray(data.observations)) @ matrix, dtype=np.float32)
-        return lambda rows: table[rows].astype(np.float64)
-    return lambda rows: np.asarray(encode(np.asarray(data.observations[rows])), dtype=np.float64) @ matrix
 
 
 def bootstrap_errors(

@@ -18,6 +18,7 @@ from scipy.sparse import csr_array
 from lapwing.data.directedness import Directedness, directedness
 from lapwing.data.trajectories import Trajectories
 from lapwing.diagnostics.problems import ProblemError, unlearnable
+from lapwing.encoders.convolution import patch_side
 from lapwing.encoders.networks import build_encoder, default_kind, encoder_options, encoder_statistics, own_encoder
 from lapwing.errors import ArgumentError
 from lapwing.objectives import Objective, permuted
@@ -168,10 +169,11 @@ class Task:
         if self.is_table:
             assert self.operator is not None
             return build_encoder("table", (), self.width, key, states=self.operator.num_states)
-        chosen = {"hidden": self.config.hidden, **self._smooth_options}
+        shape = _observations(self.data, self.operator).shape[1:]
+        chosen = {"hidden": self.config.hidden, "patch": patch_side(shape), **self._smooth_options}
         known = {name: value for name, value in chosen.items() if name in encoder_options(self.kind)}
         options = {**known, "statistics": self._statistics, **self.config.encoder_options}
-        return build_encoder(self.kind, _observations(self.data, self.operator).shape[1:], self.width, key, **options)
+        return build_encoder(self.kind, shape, self.width, key, **options)
 
     @property
     def _smooth_options(self) -> dict[str, Any]:
