@@ -1,6 +1,6 @@
 """The Laplacian representation: what the exact solver and learning both return."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +11,7 @@ from msgspec import structs
 from numpy.typing import ArrayLike, NDArray
 
 from lapwing.checks import as_path, shown
+from lapwing.data.packing import RowFormat
 from lapwing.definitions import Definition, as_definition, one_step, parse_definition
 from lapwing.diagnostics.certificate import Certificate, certify
 from lapwing.diagnostics.problems import Problem, find_problems
@@ -91,26 +92,32 @@ class LaplacianRepresentation:
             if measured is not None and (measured.ndim != 1 or len(measured) not in lengths):
                 raise ArgumentError(f"{name} of shape {measured.shape} do not fit {self.mu.shape} eigenvalues")
 
-    def transform(self, observations: "ArrayLike") -> NDArray[np.floating[Any]]:
+    def transform(self, observations: "ArrayLike | Mapping[str, ArrayLike]") -> NDArray[np.floating[Any]]:
         """Components of observations, ordered by eigenvalue, each with E[u^2] = 1.
 
         Args:
-            observations: (n, ...) of any numeric type.
+            observations: (n, ...) of any numeric type; a dictionary of such arrays where it was learned from several
+                keys.
 
         Returns:
             (n, dim) values.
         """
         return self.transform_all(observations)[:, : self.dim]
 
-    def transform_all(self, observations: "ArrayLike") -> NDArray[np.floating[Any]]:
+    def transform_all(self, observations: "ArrayLike | Mapping[str, ArrayLike]") -> NDArray[np.floating[Any]]:
         """Like :meth:`transform`, with the components beyond ``dim`` that complete the last cluster.
 
         Args:
-            observations: (n, ...) of any numeric type.
+            observations: (n, ...) of any numeric type, or a dictionary of them.
 
         Returns:
             (n, encoder.dim) values.
         """
+        if isinstance(observations, Mapping):
+            layout = RowFormat.from_metadata(self.metadata)
+            if layout is None:
+                raise ArgumentError("this representation takes one array of observations, not a dictionary of several")
+            return self.encoder.encode(layout.pack(observations))
         try:
             given = np.asarray(observations)
         except ValueError as error:

@@ -125,3 +125,20 @@ def test_a_description_wrapped_in_itself_is_not_followed() -> None:
     for _ in range(3000):
         description = {**description, "world": description}
     assert world_from_description(description) is None
+
+
+def test_images_of_any_size_by_name() -> None:
+    world = make_world("images:20:UMaze")
+    assert world.observation_shape == (20, 20)
+    again = world_from_description(world.describe())
+    assert again is not None
+    assert again.describe() == world.describe()
+    for name, message in (
+        ("images:UMaze", "images:84:UMaze"),
+        ("images:84:", "PIXELS:NAME"),
+        ("images:4:UMaze", "8 to"),
+    ):
+        with pytest.raises(LapwingError, match=message):
+            make_world(name)
+    with pytest.raises(LapwingError, match="one or two coordinates"):
+        make_world("images:20:UMaze-29")

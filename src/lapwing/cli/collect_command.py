@@ -79,7 +79,8 @@ class CollectCommand:
         facts = {
             "transitions": data.num_transitions,
             "episodes": data.num_episodes,
-            "observation_shape": list(data.observation_shape),
+            "observation_shape": {key: list(data.observations[key].shape[1:]) for key in data.keys}
+            or list(data.observations.shape[1:]),
             "distinct_observations": len(data.observations) if data.has_table else None,
             "folder": str(out),
         }

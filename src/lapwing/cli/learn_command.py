@@ -239,7 +239,7 @@ def _data_and_ground_truth(
             raise ArgumentError("--exact, --slip and --observation are for worlds; a data folder is taken as it is")
         if arguments.wrappers or arguments.stack != 1:
             raise ArgumentError("--wrappers and --stack are for Gymnasium environments, gym:ID")
-        data = _with_one_key(lw.Trajectories.load(arguments.source), arguments.keys)
+        data = _with_keys(lw.Trajectories.load(arguments.source), arguments.keys)
         world = lw.environments.world_from_description(data.metadata.get("world"))
         return data, None if world is None else ground_truth(world)
     options: dict[str, Any] = {name: getattr(arguments, name) for name in ("observation", "slip", "layouts")}
@@ -258,15 +258,13 @@ def _data_and_ground_truth(
         return lw.collect(source, arguments.data_steps, seed=seed, out=kept, progress=progress, **options), truth
 
 
-def _with_one_key(data: "lw.Trajectories", keys: Sequence[str] | None) -> "lw.Trajectories":
-    """Recorded experience with the observations of the chosen key."""
+def _with_keys(data: "lw.Trajectories", keys: Sequence[str] | None) -> "lw.Trajectories":
+    """Recorded experience with the observations of the chosen keys."""
     if keys is None:
         return data
-    if len(keys) != 1:
-        raise ArgumentError(f"a representation is learned from one key, got --keys {' '.join(keys)}")
     if not data.keys:
         raise ArgumentError("--keys is for observations of several keys; this data set has one")
-    return data.select(keys[0])
+    return data.select(keys)
 
 
 def _models(

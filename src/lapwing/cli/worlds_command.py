@@ -9,7 +9,7 @@ from lapwing.cli import terminal
 from lapwing.cli.arguments import Flag, LayoutsFolder, option
 
 RULES = "Any size by rule: room:20x30, rooms:4x4x5:SEED, maze:10x15:SEED. Your own: a .txt file, or --layouts DIR. "
-RULES += "As a continuous maze: continuous:NAME. Side by side: product:NAME*NAME."
+RULES += "As a continuous maze: continuous:NAME. As images: images:84:UMaze. Side by side: product:NAME*NAME."
 
 # Points along the longer side of a continuous world's picture.
 PICTURE_CELLS = 32

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 from lapwing.checks import shown
 from lapwing.data.directedness import Directedness, directedness
+from lapwing.data.packing import RowFormat
 from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import MAX_HORIZON, geometric, truncated
 from lapwing.errors import ArgumentError
@@ -116,7 +117,7 @@ def audit(data: Trajectories, discount: float = 0.9) -> Audit:
     """
     if not isinstance(data, Trajectories):
         raise ArgumentError(f"audit takes Trajectories, got {shown(data)}; read a folder with Trajectories.load")
-    data.require_one_key()
+    data = data.packed()
     facts: dict[str, Any] = {
         "transitions": data.num_transitions,
         "episodes": data.num_episodes,
@@ -266,7 +267,9 @@ def suspect_glued_resets(data: Trajectories) -> Suspicion | None:
     if data.has_table:
         return _by_hops(data.counts(), np.asarray(data.rows(np.asarray(data.offsets[:-1]))))
     # Two images differ as much when something moved a little further than its own size as when it moved far.
-    return _by_distance(data) if len(data.observation_shape) < 2 else None
+    layout = RowFormat.from_metadata(data.metadata)
+    shapes = [data.observation_shape] if layout is None else [entry.shape for entry in layout.entries]
+    return _by_distance(data) if all(len(shape) < 2 for shape in shapes) else None
 
 
 def _by_hops(counts: csr_array, starts: NDArray[np.int64]) -> Suspicion | None:
@@ -318,17 +321,16 @@ def _by_distance(data: Trajectories) -> Suspicion | None:
     positions = next(data.pair_positions(1, chunk=SAMPLE))
     if len(positions) < MIN_DEPARTURES:
         return None
-    step = max(1, len(positions) * int(np.prod(data.observation_shape)) // (4 * SAMPLE))
+    step = max(1, len(positions) * data.numbers(slice(1)).shape[1] // (4 * SAMPLE))
     positions = positions[::step]
-    before = np.asarray(data.observations[positions], dtype=np.float64).reshape(len(positions), -1)
-    after = np.asarray(data.observations[positions + 1], dtype=np.float64).reshape(len(positions), -1)
+    before, after = data.numbers(positions), data.numbers(positions + 1)
     # Each coordinate in units of its own usual changes, so that none drowns the others.
     typical = np.quantile(np.abs(after - before), 0.9, axis=0)
     ends = np.asarray(data.offsets)[np.searchsorted(data.offsets, positions, side="right")]
     later = positions[positions + SHORT_WHILE < ends]
     if len(later):
-        changes = np.asarray(data.observations[later + SHORT_WHILE], dtype=np.float64).reshape(len(later), -1)
-        changes -= np.asarray(data.observations[later], dtype=np.float64).reshape(len(later), -1)
+        changes = data.numbers(later + SHORT_WHILE)
+        changes -= data.numbers(later)
         typical = np.maximum(typical, np.median(np.abs(changes), axis=0))
     extent = np.ptp(np.concatenate([before, after]), axis=0)
     free = (typical > 0) & (extent > FAR_DISTANCE * typical)

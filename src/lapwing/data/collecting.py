@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lapwing.checks import as_whole, shown
 from lapwing.data.builder import TrajectoryBuilder
-from lapwing.data.trajectories import Trajectories
+from lapwing.data.trajectories import Trajectories, row_blocks
 from lapwing.environments import Layout, World, make_world
 from lapwing.errors import ArgumentError, UnknownNameError, did_you_mean
 
@@ -32,6 +32,7 @@ MAX_STEPS = 2**31 - 1
 MOST_NEXT_STATES = 100
 RECORDS = ("actions", "rewards")
 CHUNK_TRANSITIONS = 1 << 21
+OBSERVATION_BYTES = 4
 DEFAULT_EPISODE_LENGTH = 50  # as in the paper: episodes of 51 states
 
 
@@ -181,8 +182,13 @@ def _collect_world(
             if draw is not None:
                 other = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(2, number)))
                 extra |= _further_states(world, states, chunk, policy, draw, other, table is not None)
+            # Observations may be far larger than states: they are made a few megabytes at a time.
+            shape = states.shape if table is not None else (len(states), *world.observation_shape)
+            for number_of_block, block in enumerate(row_blocks(shape, OBSERVATION_BYTES)):
+                rows = states[block] if table is not None else world.observe(states[block])
+                builder.add_states(rows, **(extra if number_of_block == 0 else {}))
             cut = np.ones(len(chunk), dtype=bool)
-            builder.add(states if table is not None else world.observe(states), chunk, ~cut, cut, **extra)
+            builder.close_episodes(chunk, ~cut, cut)
             done += int(chunk.sum())
             if progress is not None:
                 progress(done, steps)

@@ -51,14 +51,14 @@ def directedness(data: Trajectories) -> Directedness:
         >>> directedness(collect("NoisyRotation", 5_000)).is_directed, directedness(collect("Box-2", 5_000)).is_directed
         (True, False)
     """
-    size = math.prod(data.observation_shape)
+    size = data.numbers(slice(1)).shape[1]
     mixing = np.random.default_rng(0).choice([-1.0, 1.0], (size, MOST_FUNCTIONS)) if size > MOST_FUNCTIONS else None
     states = min(data.num_states, MOST_STATES, BLOCKS * max(MOST_NUMBERS // size, 1))
     bounds = np.linspace(0, states - 1, BLOCKS + 1).astype(np.int64)
     products, grams, means = [], [], []
     for begin, end in itertools.pairwise(bounds.tolist()):
-        rows = np.asarray(data.observations[data.rows(np.arange(begin, end + 1))], dtype=np.float64)
-        values = rows.reshape(len(rows), -1) if mixing is None else rows.reshape(len(rows), -1) @ mixing
+        rows = data.numbers(data.rows(np.arange(begin, end + 1)))
+        values = rows if mixing is None else rows @ mixing
         here = np.flatnonzero(data.steps_left(begin, end) >= 1)
         if len(here):
             before, after = values[here], values[here + 1]

@@ -1,11 +1,12 @@
 """One container for all experience: episodes of named arrays, with repeated observations stored once."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array, csr_array
 
 from lapwing.checks import as_path, as_whole, shown
+from lapwing.data.packing import RowFormat
 from lapwing.errors import ArgumentError, DamagedFileError, DataError, LapwingError, UnknownNameError, did_you_mean
 from lapwing.storage.files import write_array, write_json
 from lapwing.storage.folders import replaced_directory
@@ -43,6 +45,7 @@ MIN_REPEATS = 2.0
 DECIDE_AFTER = 4096
 MIN_DECIDABLE = 256
 HASHES_KEPT = 1 << 16
+PACKED_IN_MEMORY = 1 << 30
 HASHED_BYTES = 1 << 17
 
 
@@ -136,26 +139,76 @@ class Trajectories:
         """Refuse observations of several keys, with an error that says how to choose one."""
         if self.keys:
             raise DataError(
-                f"observations have several keys ({', '.join(self.keys)}); choose one: data.select({self.keys[0]!r})"
+                f"observations have several keys ({', '.join(self.keys)}); choose one, "
+                f"data.select({self.keys[0]!r}), or join them, data.packed()"
             )
 
-    def select(self, key: str) -> "Trajectories":
-        """The same experience with the observations of one key.
+    def select(self, keys: "str | Sequence[str]") -> "Trajectories":
+        """The same experience with the observations of some of the keys.
 
         Args:
-            key: one of :attr:`keys`.
+            keys: one of :attr:`keys`, or several.
 
         Returns:
-            Data of one key, tabulated if its observations repeat; actions and rewards are kept.
+            Data of one key, tabulated if its observations repeat, or of several; actions and rewards are kept.
         """
-        if key not in self.keys:
-            raise UnknownNameError(f"no key {shown(key)} in these observations; {did_you_mean(str(key), self.keys)}")
-        rows, ids = self.observations[key], self.ids
+        chosen = (keys,) if isinstance(keys, str) else tuple(keys)
+        for key in chosen:
+            if key not in self.keys:
+                raise UnknownNameError(
+                    f"no key {shown(key)} in these observations; {did_you_mean(str(key), self.keys)}"
+                )
+        if not chosen:
+            raise ArgumentError(f"choose at least one of the keys {', '.join(self.keys)}")
+        further: Any = self.next_observations
+        further = None if further is None else {key: further[key] for key in chosen}
+        if len(chosen) > 1:
+            parts: Any = {key: self.observations[key] for key in chosen}
+            return replace(self, observations=parts, next_observations=further)
+        rows, ids = self.observations[chosen[0]], self.ids
         found = None if ids is not None else tabulated(rows)
         rows, ids = (rows, ids) if found is None else found
-        further = None if self.next_observations is None else self.next_observations[key]
-        metadata = {**self.metadata, "key": key}
+        metadata = {**self.metadata, "key": chosen[0]}
         return replace(self, observations=rows, ids=ids, next_observations=further, metadata=metadata)
+
+    def packed(self) -> "Trajectories":
+        """The same experience with all keys of an observation in one row of bytes (:class:`RowFormat`).
+
+        Learning, solving and auditing do this by themselves; a network of your own reads the rows with
+        :func:`lapwing.encoders.unpack_entries`.
+
+        Returns:
+            Data of one array, tabulated if its rows repeat; its metadata list the entries. Of data that are large the
+            rows are in a temporary file. Data of one array as they are.
+        """
+        if not self.keys:
+            return self
+        arrays: Any = self.observations
+        layout = RowFormat.of(arrays)
+        rows, ids = _packed_rows(layout, arrays), self.ids
+        found = None if ids is not None else tabulated(rows)
+        rows, ids = (rows, ids) if found is None else found
+        further: Any = self.next_observations
+        if further is not None:
+            lengths = next(iter(further.values())).shape[:2]
+            flat = {key: part.reshape(-1, *part.shape[2:]) for key, part in further.items()}
+            further = layout.pack(flat).reshape(*lengths, -1)
+        metadata = {**self.metadata, **layout.as_metadata()}
+        return replace(self, observations=rows, ids=ids, next_observations=further, metadata=metadata)
+
+    def numbers(self, rows: NDArray[np.integer[Any]] | slice) -> NDArray[np.float64]:
+        """Observations as plain numbers, those of several entries side by side.
+
+        Args:
+            rows: of ``observations``, which are one array.
+
+        Returns:
+            (n, numbers).
+        """
+        chosen = np.asarray(self.observations[rows])
+        layout = RowFormat.from_metadata(self.metadata)
+        parts = [chosen] if layout is None else layout.unpack(chosen).values()
+        return np.concatenate([part.reshape(len(chosen), -1).astype(np.float64) for part in parts], axis=1)
 
     def take(self, episodes: "ArrayLike") -> "Trajectories":
         """Some of the episodes, in the order given: to learn from some and evaluate on others.
@@ -607,6 +660,19 @@ def _check_transitions(data: Trajectories) -> None:
         if part.shape != shape or part.ndim < 3 or part.shape[1] < 1 or part.dtype.kind not in "iuf":
             raise DataError(f"next_observations must have shape ({count}, k, *{shapes[key]}), got {part.shape}")
         check_finite(part, what="next observation")
+
+
+def _packed_rows(layout: RowFormat, arrays: dict[str, NDArray[Any]]) -> NDArray[np.uint8]:
+    """All rows, packed a few megabytes at a time; in a temporary file where they are many."""
+    shape = len(next(iter(arrays.values()))), layout.row.itemsize
+    if math.prod(shape) <= PACKED_IN_MEMORY:
+        rows = np.empty(shape, dtype=np.uint8)
+    else:
+        with TemporaryFile() as file:
+            rows = np.memmap(file, np.uint8, "w+", shape=shape)
+    for block in row_blocks(shape, 1):
+        layout.pack({key: array[block] for key, array in arrays.items()}, rows[block])
+    return rows
 
 
 def tabulated(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]] | None:

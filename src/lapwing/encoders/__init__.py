@@ -19,6 +19,7 @@ __all__ = [
     "encoder_statistics",
     "own_encoder",
     "trainable_filter",
+    "unpack_entries",
 ]
 
 
@@ -26,6 +27,6 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for."""
     if name not in __all__:
         raise AttributeError(f"module 'lapwing.encoders' has no attribute {name!r}")
-    from lapwing.encoders import layers, networks
+    from lapwing.encoders import layers, networks, several
 
-    return getattr(networks if hasattr(networks, name) else layers, name)
+    return next(getattr(module, name) for module in (networks, layers, several) if hasattr(module, name))

@@ -17,12 +17,14 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from lapwing.checks import shown
+from lapwing.data.packing import RowFormat
 from lapwing.encoders.convolution import conv
 from lapwing.encoders.encoder import Encoder
 from lapwing.encoders.fourier import fourier, fourier_statistics
 from lapwing.encoders.layers import Statistics, image_statistics, vector_statistics
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.encoders.mlp import mlp
+from lapwing.encoders.several import several, several_statistics
 from lapwing.encoders.table import table
 from lapwing.errors import ArgumentError, DamagedFileError, LapwingError, UnknownNameError, did_you_mean
 from lapwing.storage.reading import convert
@@ -35,7 +37,7 @@ OWN = "own"
 """The kind of networks that users bring."""
 
 # Options of a factory that callers set from the data; all others are the user's.
-GIVEN = ("observation_shape", "dim", "key", "statistics", "states")
+GIVEN = ("observation_shape", "dim", "key", "statistics", "states", "entries", "kinds")
 # A file may list that many options whatever the size of its arrays.
 FEW_OPTIONS = 1000
 
@@ -62,6 +64,7 @@ ENCODERS: dict[str, EncoderKind] = {
     "mlp": EncoderKind(mlp, vector_statistics),
     "fourier": EncoderKind(fourier, fourier_statistics),
     "conv": EncoderKind(conv, image_statistics),
+    "several": EncoderKind(several),
     "table": EncoderKind(table),
 }
 """Networks by name: adding one is a file and a row."""
@@ -121,6 +124,33 @@ def encoder_statistics(kind: str, observations: NDArray[Any], weights: NDArray[A
     """
     measure = _row(kind).statistics
     return None if measure is None else measure(observations, weights)
+
+
+def kinds_of_entries(layout: RowFormat) -> list[str]:
+    """The kind of network that suits each entry of packed observations.
+
+    Args:
+        layout: of the rows.
+
+    Returns:
+        Keys of :data:`ENCODERS`, in the order of the entries.
+    """
+    return [default_kind(entry.shape) for entry in layout.entries]
+
+
+def packed_statistics(packed: NDArray[np.uint8], weights: NDArray[Any] | None, layout: RowFormat) -> Statistics:
+    """What a network of several inputs centres and scales them by.
+
+    Args:
+        packed: (n, bytes) rows.
+        weights: (n,) how often each occurs; None counts each once.
+        layout: of the rows.
+
+    Returns:
+        Statistics of all numbers of an observation, for :func:`build_encoder`.
+    """
+    measures = [functools.partial(encoder_statistics, kind) for kind in kinds_of_entries(layout)]
+    return several_statistics(packed, weights, layout, measures)
 
 
 def build_encoder(

@@ -158,6 +158,7 @@ WORLDS: dict[str, Callable[[], World]] = {
 
 CONTINUOUS_PREFIX = "continuous:"
 PRODUCT_PREFIX = "product:"
+IMAGES_PREFIX = "images:"
 
 _RULE = re.compile(r"(?P<rule>room|rooms|maze):(?P<sizes>\d{1,18}(?:x\d{1,18})*)(?::(?P<seed>\d{1,18}))?")
 
@@ -257,6 +258,11 @@ def _named_world(name: str, layouts: str | Path | None) -> World:
         if inner.is_directed:
             raise ArgumentError(f"{shown(name)}: a continuous maze has no wind, one-way doors or portals")
         return ContinuousMaze(inner.layout, name=CONTINUOUS_PREFIX + inner.name)
+    if name.startswith(IMAGES_PREFIX):
+        size, _, inner_name = name.removeprefix(IMAGES_PREFIX).partition(":")
+        if not re.fullmatch(r"\d{1,9}", size) or not inner_name:
+            raise ArgumentError(f"{shown(name)}: write images:PIXELS:NAME, such as images:84:UMaze")
+        return ImageObservations(_named_world(inner_name, layouts), int(size), name)
     if name.endswith(".txt"):
         return GridWorld(Layout.from_file(name))
     match = _RULE.fullmatch(name)
@@ -267,7 +273,8 @@ def _named_world(name: str, layouts: str | Path | None) -> World:
     raise UnknownNameError(
         f"unknown world {shown(name)}; {known} A rule (room:20x30, rooms:4x4x5:SEED, maze:10x15:SEED) "
         "or the path of a .txt layout works too, continuous:NAME for any of "
-        "them as a continuous maze, and product:NAME*NAME for worlds side by side"
+        "them as a continuous maze, images:84:NAME for a continuous world seen as images of 84 pixels, and "
+        "product:NAME*NAME for worlds side by side"
     )
 
 

@@ -267,7 +267,7 @@ class ReadOut:
     @property
     def _share(self) -> int:
         """By how many fewer states are looked at after each chunk of steps, because they are images."""
-        return IMAGE_SHARE if self.task.kind == "conv" else 1
+        return IMAGE_SHARE if self.task.sees_images else 1
 
     def _moments(
         self, outputs_at: ValuesAt, state: TrainState, quick: bool = False

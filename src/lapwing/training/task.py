@@ -16,10 +16,19 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from lapwing.data.directedness import Directedness, directedness
+from lapwing.data.packing import RowFormat
 from lapwing.data.trajectories import Trajectories
 from lapwing.diagnostics.problems import ProblemError, unlearnable
 from lapwing.encoders.convolution import patch_side
-from lapwing.encoders.networks import build_encoder, default_kind, encoder_options, encoder_statistics, own_encoder
+from lapwing.encoders.networks import (
+    build_encoder,
+    default_kind,
+    encoder_options,
+    encoder_statistics,
+    kinds_of_entries,
+    own_encoder,
+    packed_statistics,
+)
 from lapwing.errors import ArgumentError
 from lapwing.objectives import Objective, permuted
 from lapwing.operators.lags import LagDistribution, geometric_lags, lags_inside_episodes
@@ -103,9 +112,19 @@ class Task:
         return self.config.steps - sum(self.round_steps)
 
     @property
+    def sees_images(self) -> bool:
+        """Whether observations are images, or have one among several entries: each takes longer to encode."""
+        return self.kind == "conv" or (self.layout is not None and "conv" in kinds_of_entries(self.layout))
+
+    @property
     def fitted_rows(self) -> int:
-        """States per step of a round: as many as the objective encodes; of images half, each of which takes longer."""
-        return self.config.batch_size * (1 if self.kind == "conv" else 2)
+        """States per step of a round: as many as the objective encodes; of images half."""
+        return self.config.batch_size * (1 if self.sees_images else 2)
+
+    @cached_property
+    def layout(self) -> RowFormat | None:
+        """Of observations with several entries, which are packed; None where they are one array."""
+        return RowFormat.from_metadata(self.data.metadata)
 
     @property
     def held_bytes(self) -> int | None:
@@ -173,6 +192,8 @@ class Task:
         chosen = {"hidden": self.config.hidden, "patch": patch_side(shape), **self._smooth_options}
         known = {name: value for name, value in chosen.items() if name in encoder_options(self.kind)}
         options = {**known, "statistics": self._statistics, **self.config.encoder_options}
+        if self.kind == "several" and self.layout is not None:
+            options |= {**self.layout.as_metadata(), "kinds": kinds_of_entries(self.layout)}
         return build_encoder(self.kind, shape, self.width, key, **options)
 
     @property
@@ -192,6 +213,8 @@ class Task:
         weights = None if self.operator is None else self.operator.rho
         # Fourier features need inputs of a known range, whatever the configuration.
         scaled = self.kind == "fourier" or self.config.scale_inputs
+        if scaled and self.kind == "several" and self.layout is not None:
+            return packed_statistics(observations, weights, self.layout)
         return encoder_statistics(self.kind, observations, weights) if scaled else None
 
 
@@ -213,8 +236,14 @@ def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Ob
             f"cannot learn from {type(data).__name__}; "
             "give lw.collect(...) for experience or lw.operator(...) for exact dynamics"
         )
-    if isinstance(data, Trajectories):
-        data.require_one_key()
+    if isinstance(data, Trajectories) and data.keys:
+        if encoder is not None:
+            raise ArgumentError(
+                f"a network of your own takes one array, these observations have the keys {', '.join(data.keys)}: "
+                "choose one, data.select(key), or learn from data.packed() and unpack its rows "
+                "(lapwing.encoders.unpack_entries)"
+            )
+        data = data.packed()
     numbers = _checked_seeds(seeds)
     operator = _operator_of(data, config.rho)
     observations = _observations(data, operator)
@@ -225,7 +254,7 @@ def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Ob
     width = config.dim + (config.oversampling if states is None else min(config.oversampling, states - config.dim))
     shape = tuple(observations.shape[1:])
     given = None if encoder is None else _checked_encoder(encoder, shape, width)
-    kind = "own" if given is not None else default_kind(shape) if config.encoder == "auto" else config.encoder
+    kind = "own" if given is not None else _kind(config.encoder, RowFormat.from_metadata(data.metadata), shape)
     chosen = config.make_objective() if objective is None else objective
     chosen = permuted(chosen, config.permute_every) if config.permute_every else chosen
     lags = geometric_lags(config.discounts)
@@ -257,6 +286,16 @@ def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Ob
         directedness=directedness(data) if isinstance(data, Trajectories) and not data.has_table else None,
         targets=targets,
     )
+
+
+def _kind(wanted: str, layout: RowFormat | None, shape: tuple[int, ...]) -> str:
+    """The kind of network: the one asked for, else what suits the observations."""
+    if wanted == "auto":
+        return default_kind(shape) if layout is None else "several"
+    if (wanted == "several") != (layout is not None) and wanted != "table":
+        fits = "'several' or 'auto'" if layout is not None else "a network of one input"
+        raise ArgumentError(f"encoder {wanted!r} does not fit these observations; use {fits}")
+    return wanted
 
 
 def _operator_of(data: Data, rho: str) -> Operator | None:
