@@ -75,6 +75,7 @@ def operator(
         11
     """
     if isinstance(source, Trajectories):
+        source = source.packed()
         _refuse_options(source, observation=observation, slip=slip, policy=policy)
         if directed:
             _refuse_options(source, rho=rho)
@@ -148,6 +149,7 @@ def solve(
         grid = source.discretisation()
         if grid is not None:
             return _from_discretisation(source, grid, dim, chosen, rho, say)
+    source = source.packed() if isinstance(source, Trajectories) else source
     built = operator(source, rho=rho)
     if isinstance(source, Trajectories) and built.num_states < 2:
         raise ProblemError(one_state())

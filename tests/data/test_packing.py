@@ -99,3 +99,13 @@ def test_an_audit_of_several_keys_finds_a_rotation_in_one_of_them() -> None:
     found = lw.audit(both)
     assert found.asymmetry_over_noise > 3.0
     assert any("directed" in warning for warning in found.warnings)
+
+
+def test_counting_takes_the_keys_together() -> None:
+    plain = lw.collect("GridRoom-1", 20_000, seed=0)
+    places = plain.observations[plain.rows(np.arange(plain.num_states))]
+    both = lw.from_arrays({"down": places[:, :1], "across": places[:, 1:]}, lengths=plain.lengths + 1)
+    whole, joined = lw.solve(plain, dim=5), lw.solve(both, dim=5)
+    np.testing.assert_allclose(joined.eigenvalues, whole.eigenvalues, atol=1e-12)
+    np.testing.assert_allclose(joined.transform(both.observations), whole.transform(places), atol=1e-6)
+    assert lw.operator(both).num_states == 225

@@ -19,7 +19,7 @@ MOST_ENTRIES = 64
 LARGEST_ROW = 1 << 28
 
 
-class Entry(NamedTuple):
+class RowEntry(NamedTuple):
     """One array of an observation.
 
     Attributes:
@@ -47,7 +47,7 @@ class RowFormat(NamedTuple):
         ((5, 24), dtype('uint8'), dtype('float32'))
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[RowEntry, ...]
 
     @classmethod
     def of(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
@@ -60,7 +60,7 @@ class RowFormat(NamedTuple):
             The format.
         """
         kinds = {key: "uint8" if rows.dtype == np.uint8 else "float32" for key, rows in arrays.items()}
-        return cls(tuple(Entry(key, kinds[key], tuple(rows.shape[1:])) for key, rows in arrays.items()))
+        return cls(tuple(RowEntry(key, kinds[key], tuple(rows.shape[1:])) for key, rows in arrays.items()))
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, Any]) -> "RowFormat | None":
@@ -79,7 +79,7 @@ class RowFormat(NamedTuple):
         if listed is None:
             return None
         try:
-            found = tuple(Entry(str(key), str(dtype), tuple(map(int, shape))) for key, dtype, shape in listed)
+            found = tuple(RowEntry(str(key), str(dtype), tuple(map(int, shape))) for key, dtype, shape in listed)
             sizes = [size for entry in found for size in entry.shape]
             sound = 0 < len(found) <= MOST_ENTRIES and all(entry.dtype in ("uint8", "float32") for entry in found)
             if not sound or min(sizes, default=1) < 0 or np.prod(sizes, dtype=np.float64) > LARGEST_ROW:

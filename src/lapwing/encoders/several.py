@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from lapwing.data.packing import ENTRIES, Entry, RowFormat
+from lapwing.data.packing import ENTRIES, RowEntry, RowFormat
 from lapwing.encoders.convolution import conv, patch_side
 from lapwing.encoders.fourier import DEFAULT_SCALES, fourier
 from lapwing.encoders.layers import (
@@ -59,7 +59,7 @@ class NetworkOfSeveralInputs(eqx.Module):
     inputs: Standardise
     network: Perceptron
     trunks: tuple[Any, ...]
-    entries: tuple[Entry, ...] = eqx.field(static=True)
+    entries: tuple[RowEntry, ...] = eqx.field(static=True)
 
     def __call__(self, batch: Array) -> Float[Array, "n dim"]:
         """(n, bytes) to (n, dim)."""
