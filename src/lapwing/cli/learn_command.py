@@ -41,6 +41,9 @@ MAX_SEEDS = 24
 # What may be given with --resume; everything else is as it was.
 WITH_RESUME = ("resume", "json", "no_report")
 
+# Experience above this size is mapped rather than read.
+LARGE_BYTES = 1 << 28
+
 
 @dataclass(frozen=True)
 class LearnCommand:
@@ -239,7 +242,7 @@ def _data_and_ground_truth(
             raise ArgumentError("--exact, --slip and --observation are for worlds; a data folder is taken as it is")
         if arguments.wrappers or arguments.stack != 1:
             raise ArgumentError("--wrappers and --stack are for Gymnasium environments, gym:ID")
-        data = _with_keys(lw.Trajectories.load(arguments.source), arguments.keys)
+        data = _with_keys(_checked_data(arguments.source), arguments.keys)
         world = lw.environments.world_from_description(data.metadata.get("world"))
         return data, None if world is None else ground_truth(world)
     options: dict[str, Any] = {name: getattr(arguments, name) for name in ("observation", "slip", "layouts")}
@@ -251,11 +254,18 @@ def _data_and_ground_truth(
     # Own worlds repeat their experience; that of other environments is kept, to resume from.
     kept = out / EXPERIENCE if in_gymnasium else None
     if kept is not None and (kept / MANIFEST).is_file():
-        return lw.Trajectories.load(kept), truth
+        return _checked_data(kept), truth
     with terminal.progress_bar(f"collecting from {label}") as progress:
         seed = arguments.seed or 0
         options["keys"] = arguments.keys
         return lw.collect(source, arguments.data_steps, seed=seed, out=kept, progress=progress, **options), truth
+
+
+def _checked_data(folder: str | Path) -> "lw.Trajectories":
+    """Experience compared with its checksums; it stays on disk where it is large."""
+    size = sum(path.stat().st_size for path in Path(folder).glob("*.npy"))
+    with terminal.spinner(f"reading {folder}"):
+        return lw.Trajectories.load(folder, mmap=size > LARGE_BYTES, verify=True)
 
 
 def _with_keys(data: "lw.Trajectories", keys: Sequence[str] | None) -> "lw.Trajectories":

@@ -426,12 +426,13 @@ class Trajectories:
         return target
 
     @classmethod
-    def load(cls, path: str | Path, *, mmap: bool = False) -> "Trajectories":
+    def load(cls, path: str | Path, *, mmap: bool = False, verify: bool | None = None) -> "Trajectories":
         """Read what :meth:`save` wrote, in this or an earlier version.
 
         Args:
             path: the folder.
-            mmap: leave the arrays on disk; then they are not compared with their checksums.
+            mmap: leave the arrays on disk, for data larger than memory.
+            verify: whether to read everything once and compare it with its checksums; None does so unless ``mmap``.
 
         Returns:
             The data.
@@ -447,8 +448,10 @@ class Trajectories:
         known = wanted | {file for name in OPTIONAL for file in names[name]}
         if not wanted <= set(checksums) <= known or len(set(keys)) < len(keys) or len(keys) > MAX_KEYS:
             raise DamagedFileError(f"{folder / MANIFEST} does not list the arrays of a data set; it is damaged")
+        compare = not mmap if verify is None else verify
         files = {
-            name: read_array(folder / f"{name}.npy", mmap=mmap, checksum=checksums[name]) for name in sorted(checksums)
+            name: read_array(folder / f"{name}.npy", mmap=mmap, checksum=checksums[name] if compare else None)
+            for name in sorted(checksums)
         }
         parts: dict[str, Any] = {}
         for name in ARRAYS:

@@ -14,10 +14,12 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from lapwing.data.trajectories import all_finite
+from lapwing.data.trajectories import all_finite, row_blocks
 from lapwing.errors import ArgumentError, DataError, UnknownNameError, did_you_mean
 
 _BLOCK = 4096
+# Images that tell the mean image and the deviation around it well enough.
+_ENOUGH_IMAGES = 1 << 16
 
 
 class Constant(eqx.Module):
@@ -79,7 +81,7 @@ def image_statistics(observations: NDArray[np.generic], weights: NDArray[np.floa
     all pixels, because a pixel that hardly ever changes must not be amplified.
 
     Args:
-        observations: (n, ...) of any numeric type.
+        observations: (n, ...) of any numeric type; of very many, every k-th.
         weights: (n,) how often each row occurs, where rows are unique observations; None counts each once.
 
     Returns:
@@ -92,13 +94,16 @@ def image_statistics(observations: NDArray[np.generic], weights: NDArray[np.floa
         >>> float(statistics.scale)
         1.4142135381698608
     """
+    every = -(-len(observations) // _ENOUGH_IMAGES) if len(observations) else 1
+    observations, weights = observations[::every], None if weights is None else weights[::every]
     share = _shares(observations, weights)
-    rows = observations.reshape(len(observations), -1)
-    blocks = range(0, len(rows), _BLOCK)
-    mean = sum(share[i : i + _BLOCK] @ rows[i : i + _BLOCK].astype(np.float64) for i in blocks)
-    variance = sum(
-        share[i : i + _BLOCK] @ np.mean((rows[i : i + _BLOCK].astype(np.float64) - mean) ** 2, axis=1) for i in blocks
-    )
+    blocks = list(row_blocks(observations.shape, np.dtype(np.float64).itemsize))
+
+    def images(block: slice) -> NDArray[np.float64]:
+        return observations[block].reshape(len(share[block]), -1).astype(np.float64)
+
+    mean = sum(share[block] @ images(block) for block in blocks)
+    variance = sum(share[block] @ np.mean((images(block) - mean) ** 2, axis=1) for block in blocks)
     deviation = float(np.sqrt(variance))
     # Images that are all the same differ from their mean by rounding only, which must not be scaled up to 1.
     constant = deviation <= 1e-9 * float(np.max(np.abs(mean)))

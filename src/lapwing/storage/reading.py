@@ -165,8 +165,8 @@ def read_array(
 
     Args:
         path: the file.
-        mmap: leave the numbers on disk; then their checksum is not compared.
-        checksum: :func:`crc32` of the array, where it is known.
+        mmap: leave the numbers on disk.
+        checksum: :func:`crc32` of the array, to be compared; None to compare nothing.
         limit: most bytes the file may have; unless given, what fits into memory, and any number with ``mmap``.
 
     Returns:
@@ -186,8 +186,6 @@ def read_array(
         array: NDArray[Any] = np.load(path, mmap_mode="r" if mmap else None, allow_pickle=False)
     except Exception as error:  # a damaged header fails inside NumPy in too many ways to list
         raise DamagedFileError(f"cannot read {path}: {_short(error)}; {FOREIGN}") from error
-    if mmap:
-        return array
     if checksum is not None and crc32(array) != checksum:
         raise DamagedFileError(f"{path} is damaged: its checksum does not match the manifest; restore it from a copy")
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))

@@ -31,7 +31,9 @@ from lapwing.training.loop import Progress, Trained, train
 from lapwing.training.state import TrainState, init, one_seed, stacked
 from lapwing.training.task import Task
 
-ENCODED_ROWS = 1 << 15
+ENCODED_ROWS = 1 << 13
+# Rows from which the few hundred weights of a last layer are solved.
+SOLVED_ROWS = 1 << 18
 # States from which cells are made before the last round, and episodes that must be among them.
 ENOUGH_STATES = 1 << 18
 FEWEST_EPISODES = 100
@@ -140,7 +142,7 @@ def with_solved_last_layer(state: TrainState, observations: NDArray[Any], target
 
     Args:
         state: of a network that was fitted to the targets.
-        observations: (n, ...) all rows.
+        observations: (n, ...) all rows; of many, some spread over all are taken.
         targets: at these rows.
 
     Returns:
@@ -153,13 +155,14 @@ def with_solved_last_layer(state: TrainState, observations: NDArray[Any], target
     trained = np.concatenate([last.weight, last.bias[None]]).astype(np.float64)
     features = replace(eqx.tree_at(_last_layer, encoder, eqx.nn.Identity()), dim=len(last.weight))
     gram, cross = np.zeros((len(trained), len(trained))), np.zeros(trained.shape)
-    for begin in range(0, len(observations), ENCODED_ROWS):
-        rows = np.arange(begin, min(begin + ENCODED_ROWS, len(observations)))
+    chosen = np.arange(0, len(observations), -(-len(observations) // SOLVED_ROWS))
+    for begin in range(0, len(chosen), ENCODED_ROWS):
+        rows = chosen[begin : begin + ENCODED_ROWS]
         values = features.encode(np.asarray(observations[rows]))
         values = np.pad(values, ((0, 0), (0, 1)), constant_values=1.0)
         gram += values.T @ values
         cross += values.T @ targets.at(rows).astype(np.float32)
-    ridge = np.trace(gram) / len(observations) * np.eye(len(gram))
+    ridge = np.trace(gram) / len(chosen) * np.eye(len(gram))
     solved = jnp.asarray(trained + np.linalg.solve(gram + ridge, cross - gram @ trained), jnp.float32)
     return replace(state, trained=eqx.tree_at(_last_layer, state.trained, Dense(solved[:-1], solved[-1])))
 

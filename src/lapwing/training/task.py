@@ -177,10 +177,14 @@ class Task:
         return {
             "config": config,
             "seeds": self.seeds,
-            "data": data_digest(self.data),
+            "data": self._data_digest,
             "objective": self.config.objective,
             "encoder": self.config.encoder if self.encoder is not None else self.kind,
         }
+
+    @cached_property
+    def _data_digest(self) -> str:
+        return data_digest(self.data)
 
     def _encoder(self, key: jax.Array) -> Any:
         if self.encoder is not None:
