@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from jax import Array
     from matplotlib.figure import Figure
 
+    from lapwing.data.trajectories import Trajectories
+
 # Arrays that may come with a representation, one number per component.
 MEASURED = ("residuals", "operator_values", "angles", "data_angles", "dual_gaps", "mu_errors")
 FINITE = ("mu", "operator_values", "mu_errors")
@@ -279,20 +281,29 @@ class LaplacianRepresentation:
         write_model(folder, manifest, {name: np.asarray(array) for name, array in arrays.items()})
         return folder
 
-    def plot(self, components: Sequence[int] | None = None, what: str = "eigenvectors") -> "Figure":
+    def plot(
+        self, components: Sequence[int] | None = None, what: str = "eigenvectors", data: "Trajectories | None" = None
+    ) -> "Figure":
         """A picture of the representation.
 
         Args:
             components: which ones, counted from 1; all unless given, of eigenvectors the first few.
-            what: ``eigenvectors`` on the world, the ``spectrum``, or the ``curves`` of learning.
+            what: ``eigenvectors`` on the world or at the observations of ``data``, the ``spectrum``, the ``curves`` of
+                learning, or the ``trajectories`` of components over time along some episodes of ``data``.
+            data: experience, for trajectories, and for eigenvectors in an environment that has no map.
 
         Returns:
             A Matplotlib figure.
+
+        Example:
+            >>> import lapwing as lw
+            >>> data = lw.collect("GridMaze-7", 200, seed=0)
+            >>> figure = lw.solve(data, dim=3).plot(what="trajectories", data=data)
         """
         # The one import that points backwards: drawing needs this module, and is loaded on first use.
         from lapwing.report.notebook import plot_model
 
-        return plot_model(self, components, what)
+        return plot_model(self, components, what, data)
 
     def _repr_html_(self) -> str:
         """What a notebook shows of it."""

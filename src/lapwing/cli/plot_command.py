@@ -22,12 +22,15 @@ class PlotCommand:
 
     runs: Runs
     """Folders that `lapwing learn` or `lapwing solve` wrote."""
-    what: Literal["eigenvectors", "spectrum", "curves", "comparison"] = "eigenvectors"
-    """Eigenvectors on the world (a row per run), one spectrum, one run's learning curves, or several runs compared."""
+    what: Literal["eigenvectors", "spectrum", "curves", "trajectories", "comparison"] = "eigenvectors"
+    """Eigenvectors on the world (a row per run) or at observations, one spectrum, one run's learning curves, its
+    components over time along some episodes, or several runs compared."""
     components: Annotated[str | None, option("LIST", "all, of eigenvectors the first 12")] = None
     """Which components, such as 1-6 or 1,3,5-7."""
     inputs: Annotated[tuple[int, int] | None, option("I J", "those that explain most")] = None
     """Which two numbers of observations to draw over, counted from 0, where the environment has no map."""
+    data: Annotated[Path | None, option("DATA", "what the run keeps")] = None
+    """Folder of a data set at whose observations, or along whose episodes, components are drawn."""
     out: Annotated[Path | None, option("FILE", "RUN/WHAT.pdf, for several runs WHAT.pdf")] = None
     """File to write; its ending chooses .pdf, .png or .svg."""
     width: Annotated[float, tyro.conf.arg(metavar="INCHES")] = 5.5
@@ -54,22 +57,48 @@ class PlotCommand:
         print(f"wrote {out} ({width:g} x {height:g} inches)")
 
     def _figure(self, runs: list[Path], models: "dict[str, lw.LaplacianRepresentation]", components: Any) -> Any:
-        """The figure; of a single run without a map, at the observations that it keeps."""
-        from lapwing.report.stored_run import read_run
-
-        if self.what == "eigenvectors" and len(runs) == 1:
+        """The figure; of a single run also at observations and over time, as far as it keeps its data."""
+        if len(runs) == 1 and self.what in ("eigenvectors", "trajectories"):
             (model,) = models.values()
-            world = lw.environments.world_from_description(model.metadata.get("world"))
-            observations = (
-                None if world and world.field_points(2) is not None else read_run(runs[0], model).observations
-            )
+            if self.what == "trajectories":
+                return self._over_time(runs[0], model, components)
+            observations = self._observations(runs[0], model)
             if observations is not None:
-                return lw.plots.observations_figure(
-                    model, observations, components, inputs=self.inputs, width=self.width
-                )
+                options: dict[str, Any] = {"inputs": self.inputs, "width": self.width}
+                return lw.plots.observations_figure(model, observations, components, **options)
+        if self.what == "trajectories":
+            raise ArgumentError("the trajectories figure shows one run; name one")
         if self.inputs is not None:
             raise ArgumentError("--inputs is for one run's eigenvectors in an environment that has no map")
+        if self.data is not None:
+            raise ArgumentError("--data is for the eigenvectors and the trajectories of one run")
         return lw.plots.representation_figure(models, self.what, components, width=self.width)
+
+    def _observations(self, run: Path, model: "lw.LaplacianRepresentation") -> Any:
+        """Where to draw components that are not drawn on a map; None for a map."""
+        from lapwing.report.stored_run import read_run
+
+        if self.data is not None:
+            return lw.Trajectories.load(self.data).observations
+        world = lw.environments.world_from_description(model.metadata.get("world"))
+        if world is not None and world.field_points(2) is not None:
+            return None
+        found = read_run(run, model).observations_to_draw()
+        if found is None:
+            raise ArgumentError(
+                f"{run} has no map and keeps no observations; name the data set to draw at: --data DATA"
+            )
+        return found
+
+    def _over_time(self, run: Path, model: "lw.LaplacianRepresentation", components: Any) -> Any:
+        from lapwing.report.stored_run import read_run
+
+        if self.inputs is not None:
+            raise ArgumentError("--inputs is for eigenvectors; trajectories are drawn over time")
+        data = read_run(run, model).episodes if self.data is None else lw.Trajectories.load(self.data)
+        if data is None:
+            raise ArgumentError(f"{run} keeps no experience; name the data set to draw: --data DATA")
+        return lw.plots.trajectories_figure(model, data, components, width=self.width)
 
 
 def component_numbers(text: str) -> list[int]:

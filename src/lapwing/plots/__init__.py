@@ -15,6 +15,7 @@ from lapwing.plots.figures import (
 )
 from lapwing.plots.observation_maps import observations_figure
 from lapwing.plots.option_maps import draw_option, options_figure
+from lapwing.plots.time_series import draw_over_time, sample_episodes, trajectories_figure
 from lapwing.plots.value_maps import Marks, value_maps
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "draw_curves",
     "draw_field",
     "draw_option",
+    "draw_over_time",
     "draw_spectra",
     "draw_world",
     "field_places",
@@ -34,7 +36,9 @@ __all__ = [
     "observations_figure",
     "options_figure",
     "representation_figure",
+    "sample_episodes",
     "save_figure",
+    "trajectories_figure",
     "value_maps",
     "worlds_figure",
 ]

@@ -299,7 +299,10 @@ def world_of(model: LaplacianRepresentation) -> World:
     """
     world = world_from_description(model.metadata.get("world"))
     if world is None or world.field_points() is None:
-        raise ArgumentError("this representation has no world with a picture, so it cannot be drawn as a map")
+        raise ArgumentError(
+            "this representation has no world with a map; components are also drawn at observations "
+            "(plots.observations_figure) and over time (plots.trajectories_figure)"
+        )
     return world
 
 

@@ -1,34 +1,87 @@
 """Components at observations of an environment that has no map: scatters over two inputs, or images at their ends."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import PathCollection
 from numpy.typing import ArrayLike, NDArray
 
-from lapwing.checks import shown
-from lapwing.encoders.convolution import has_channels_first
-from lapwing.encoders.networks import default_kind
+from lapwing.checks import as_whole, shown
 from lapwing.errors import ArgumentError
-from lapwing.plots.fields import DIVERGING, SMALLEST_LIMIT, field_values
+from lapwing.plots.fields import DIVERGING, SMALLEST_LIMIT
 from lapwing.plots.figures import PRINT, NotebookFigure, Style, label
+from lapwing.plots.observation_arrays import (
+    Observations,
+    are_images,
+    array_to_draw,
+    as_observations,
+    count_of,
+    picture_of,
+    rows_of,
+    scaled,
+    values_at,
+)
 from lapwing.representation import LaplacianRepresentation
 from lapwing.storage.schemas import world_name
 
 MOST_POINTS = 4_000
 # Images at each end of a component.
 FRAMES = 4
+WIDE = 7.0
 # Cells in which the mean of a component says how much of it two inputs, or one, explain; and inputs that are paired.
 BINS, BINS_OF_ONE = 12, 30
 MOST_INPUTS = 8
+# Behind points, so that those at zero, which are white, are seen.
+GROUND = "0.9"
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Vectors as points over two of their numbers, or over one.
+
+    Attributes:
+        across: (n,) the first number of each.
+        up: (n,) the second; None where observations are one number, or numbered states.
+        names: what the axes are called.
+    """
+
+    across: NDArray[np.float64]
+    up: NDArray[np.float64] | None
+    names: tuple[str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class Extremes:
+    """Images at both ends of a component, in shades from 0 to 1.
+
+    Attributes:
+        lowest: pictures where it is smallest, ascending.
+        highest: pictures where it is largest, ascending.
+        lowest_values: (k,) the component there.
+        highest_values: (k,) the component there.
+        low_mean: mean picture of the lowest tenth.
+        high_mean: mean picture of the highest tenth.
+        difference: (rows, columns) the second mean less the first, over all colours, from -1 to 1.
+    """
+
+    lowest: list[NDArray[np.float64]]
+    highest: list[NDArray[np.float64]]
+    lowest_values: NDArray[np.float64]
+    highest_values: NDArray[np.float64]
+    low_mean: NDArray[np.float64]
+    high_mean: NDArray[np.float64]
+    difference: NDArray[np.float64]
 
 
 def observations_figure(
     model: LaplacianRepresentation,
-    observations: "ArrayLike",
+    observations: "ArrayLike | Mapping[str, ArrayLike]",
     components: Sequence[int] | None = None,
     *,
     inputs: tuple[int, int] | None = None,
@@ -38,11 +91,13 @@ def observations_figure(
     """Draw components at observations, for environments that have no map.
 
     Vectors are drawn as points over two of their numbers, coloured by the component; images as those at which each
-    component is smallest and largest.
+    component is smallest and largest, beside the mean images of its lowest and highest tenth and their difference,
+    which shows where in the image the component looks.
 
     Args:
         model: the representation.
-        observations: (n, ...) such as ``data.observations``; of many, some spread over all are drawn.
+        observations: (n, ...) such as ``data.observations``; of many, some spread over all are drawn. Of several keys
+            images are drawn if there are any, else the first vectors.
         components: which, counted from 1; all but the constant one if None, as far as the style allows.
         inputs: which two numbers of vectors, counted from 0; those that explain components 2 to 4 best if None.
         width: in inches; that of the style if None.
@@ -58,27 +113,140 @@ def observations_figure(
         >>> [ax.get_title() for ax in figure.axes if ax.collections]
         ['$\\\\lambda_{2}$ = 0.0049', '$\\\\lambda_{3}$ = 0.0225']
     """
-    rows = np.asarray(observations)
-    if rows.ndim < 2 or not len(rows):
-        raise ArgumentError(f"observations are (n, ...) with at least one row, got shape {rows.shape}")
-    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), MOST_POINTS)).astype(np.int64)]
-    values = field_values(model, rows)
+    drawn, values = _shown(model, as_observations(observations))
+    width = width or style.width
+    chosen = list(range(2, min(model.dim, style.panels) + 1)) or [1] if components is None else list(components)
+    if not chosen or not all(as_whole(number) is not None and 1 <= number <= model.dim for number in chosen):
+        raise ArgumentError(f"components are numbers from 1 to {model.dim}, got {shown(components)}")
+    with matplotlib.rc_context(dict(style.settings)):  # type: ignore[arg-type]
+        draw = _filmstrips if are_images(drawn) else _scatters
+        figure = draw(model, drawn, values, chosen, width, style, inputs)
+        if style.titles:
+            title = f"{label(world_name(model.metadata, 'Laplacian'))}: components at {len(drawn):,} observations"
+            figure.suptitle(title, fontsize=12)
+    return figure
+
+
+def _shown(model: LaplacianRepresentation, observations: Observations) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """The observations that are drawn, of one key, and the components there; those that a table knows."""
+    count = count_of(observations)
+    some = rows_of(observations, np.linspace(0, count - 1, min(count, MOST_POINTS)).astype(np.int64))
+    values = values_at(model, some)
     known = np.isfinite(values).all(axis=1)
     if not known.any():
         raise ArgumentError("the representation is a table of states, and knows none of these observations")
-    rows, values = rows[known], values[known]
-    width = width or style.width
-    chosen = list(range(2, min(model.dim, style.panels) + 1)) or [1] if components is None else list(components)
-    if not all(1 <= number <= model.dim for number in chosen):
-        raise ArgumentError(f"components are numbers from 1 to {model.dim}, got {shown(components)}")
-    images = default_kind(rows.shape[1:]) == "conv"
-    with matplotlib.rc_context(dict(style.settings)):  # type: ignore[arg-type]
-        draw = _filmstrips if images else _scatters
-        figure = draw(model, rows, values, chosen, width, style, inputs)
-        if style.titles:
-            title = f"{label(world_name(model.metadata, 'Laplacian'))}: components at {len(rows):,} observations"
-            figure.suptitle(title, fontsize=12)
-    return figure
+    return array_to_draw(some)[known], values[known]
+
+
+def points_of(rows: NDArray[Any], values: NDArray[np.float64], inputs: tuple[int, int] | None = None) -> Points:
+    """Where vectors are drawn.
+
+    Args:
+        rows: (n, ...) observations that are not images.
+        values: (n, dim) components there, by which the two numbers are chosen if ``inputs`` is None.
+        inputs: which two numbers, counted from 0.
+
+    Returns:
+        Their places: over the number of the state where each row has a single 1 and zeros.
+    """
+    vectors = rows.reshape(len(rows), -1).astype(np.float64)
+    count = vectors.shape[1]
+    # Rows of one 1 each are numbered states.
+    numbered = count > 2 and bool(np.all((vectors == 1).sum(axis=1) == 1)) and bool(np.all(vectors.sum(axis=1) == 1))
+    if inputs is not None and (len(inputs) != 2 or not all(0 <= number < count for number in inputs)):
+        raise ArgumentError(f"inputs are two numbers from 0 to {count - 1}, got {shown(inputs)}")
+    if numbered:
+        return Points(vectors.argmax(axis=1).astype(np.float64), None, ("state", "component"))
+    if count == 1:
+        return Points(vectors[:, 0], None, ("observation", "component"))
+    slow = values[:, 1:4] if values.shape[1] > 1 else values
+    pair = inputs or ((0, 1) if count == 2 else explaining_inputs(vectors, slow))
+    return Points(vectors[:, pair[0]], vectors[:, pair[1]], (f"observation[{pair[0]}]", f"observation[{pair[1]}]"))
+
+
+def draw_points(ax: Axes, points: Points, column: NDArray[np.float64]) -> PathCollection | None:
+    """Draw a component at points: as colours, or as heights where there is only one number to draw over.
+
+    Args:
+        ax: the axes to draw on.
+        points: of :func:`points_of`.
+        column: (n,) the component there.
+
+    Returns:
+        The coloured points; None where they are not coloured.
+    """
+    if points.up is None:
+        order = np.argsort(points.across, kind="stable")
+        ax.plot(points.across[order], column[order], ".", markersize=2 if len(order) > 100 else 5)
+        return None
+    limit = max(float(np.max(np.abs(column), initial=0.0)), SMALLEST_LIMIT)
+    options: dict[str, Any] = {
+        "cmap": DIVERGING,
+        "vmin": -limit,
+        "vmax": limit,
+        "s": 3,
+        "linewidths": 0,
+        "rasterized": True,
+    }
+    ax.set_facecolor(GROUND)
+    return ax.scatter(points.across, points.up, c=column, **options)
+
+
+def extremes_of(rows: NDArray[Any], column: NDArray[np.float64], frames: int = FRAMES) -> Extremes:
+    """The images at both ends of a component, and the means of its lowest and highest tenth.
+
+    Args:
+        rows: (n, ...) images, each once.
+        column: (n,) the component there.
+        frames: how many at each end.
+
+    Returns:
+        Pictures to draw; of stacked frames the newest.
+
+    Example:
+        >>> found = extremes_of(np.arange(20.0)[:, None, None] * np.ones((20, 8, 8)), np.arange(20.0))
+        >>> found.highest_values, found.difference[0, 0].round(2)
+        (array([16., 17., 18., 19.]), 0.95)
+    """
+    order = np.argsort(column, kind="stable")
+    frames = min(frames, max(len(rows) // 2, 1))
+    tenth = max(len(rows) // 10, 1)
+    low, high = order[:frames], order[-frames:]
+    limits = float(rows.min()), float(rows.max())
+    means = [_mean_picture(rows, part, limits) for part in (order[:tenth], order[-tenth:])]
+    difference = means[1] - means[0]
+    return Extremes(
+        lowest=[scaled(picture_of(rows[row]), limits) for row in low],
+        highest=[scaled(picture_of(rows[row]), limits) for row in high],
+        lowest_values=column[low],
+        highest_values=column[high],
+        low_mean=means[0],
+        high_mean=means[1],
+        difference=difference if difference.ndim == 2 else difference.mean(axis=-1),
+    )
+
+
+def distinct_rows(rows: NDArray[Any]) -> NDArray[np.int64]:
+    """One of each group of equal images, which say the same of a component.
+
+    Args:
+        rows: (n, ...) images.
+
+    Returns:
+        (m,) the first row of each group, in order.
+    """
+    found: dict[bytes, int] = {}
+    for number, row in enumerate(rows):
+        found.setdefault(blake2b(np.ascontiguousarray(row).data, digest_size=16).digest(), number)
+    return np.fromiter(found.values(), dtype=np.int64)
+
+
+def _mean_picture(rows: NDArray[Any], chosen: NDArray[np.int64], limits: tuple[float, float]) -> NDArray[np.float64]:
+    """The mean of some pictures, one after the other so that they are never all floats."""
+    total = scaled(picture_of(rows[chosen[0]]), limits)
+    for row in chosen[1:]:
+        total += scaled(picture_of(rows[row]), limits)
+    return total / len(chosen)
 
 
 def explaining_inputs(vectors: NDArray[Any], values: NDArray[np.float64]) -> tuple[int, int]:
@@ -126,38 +294,20 @@ def _scatters(
     style: Style,
     inputs: tuple[int, int] | None,
 ) -> NotebookFigure:
-    vectors = rows.reshape(len(rows), -1).astype(np.float64)
-    count = vectors.shape[1]
-    # Rows of one 1 each are numbered states.
-    numbered = count > 2 and bool(np.all((vectors == 1).sum(axis=1) == 1)) and bool(np.all(vectors.sum(axis=1) == 1))
-    if inputs is not None and (len(inputs) != 2 or not all(0 <= number < count for number in inputs)):
-        raise ArgumentError(f"inputs are two numbers from 0 to {count - 1}, got {shown(inputs)}")
-    if numbered or count == 1:
-        pair, places = None, vectors.argmax(axis=1) if numbered else vectors[:, 0]
-    else:
-        slow = values[:, 1:4] if model.dim > 1 else values
-        pair = inputs or ((0, 1) if count == 2 else explaining_inputs(vectors, slow))
-    columns = min(len(chosen), max(round(width / style.panel / (2 if pair is None else 1)), 1))
+    points = points_of(rows, values, inputs)
+    flat = points.up is None
+    columns = min(len(chosen), max(round(width / style.panel / (2 if flat else 1)), 1))
     lines = -(-len(chosen) // columns)
-    height = lines * (width / columns * (0.5 if pair is None else 0.9) + 0.25) + 0.3 * style.titles
+    height = lines * (width / columns * (0.5 if flat else 0.9) + 0.25) + 0.3 * style.titles
     figure = NotebookFigure(figsize=(width, height), layout="constrained")
-    axes = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=pair is not None).ravel()
+    axes = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=not flat).ravel()
     for ax, number in zip(axes, chosen, strict=False):
-        column = values[:, number - 1]
-        if pair is None:
-            order = np.argsort(places)
-            ax.plot(places[order], column[order], ".", markersize=2)
-        else:
-            limit = max(float(np.max(np.abs(column), initial=0.0)), SMALLEST_LIMIT)
-            options = {"cmap": DIVERGING, "vmin": -limit, "vmax": limit, "s": 3, "linewidths": 0, "rasterized": True}
-            ax.scatter(vectors[:, pair[0]], vectors[:, pair[1]], c=column, **options)
-            ax.set_facecolor("0.9")
+        draw_points(ax, points, values[:, number - 1])
         ax.set_title(_eigenvalue(model, number), fontsize="medium")
     for ax in axes[len(chosen) :]:
         ax.set_visible(False)
-    horizontal = "state" if numbered else "observation" if pair is None else f"observation[{pair[0]}]"
-    figure.supxlabel(horizontal, fontsize="medium")
-    figure.supylabel("component" if pair is None else f"observation[{pair[1]}]", fontsize="medium")
+    figure.supxlabel(points.names[0], fontsize="medium")
+    figure.supylabel(points.names[1], fontsize="medium")
     return figure
 
 
@@ -172,46 +322,45 @@ def _filmstrips(
 ) -> NotebookFigure:
     if inputs is not None:
         raise ArgumentError("inputs are for vectors; these observations are images")
-    # Equal images say the same of a component.
-    _, first = np.unique(rows.reshape(len(rows), -1), axis=0, return_index=True)
+    first = distinct_rows(rows)
     rows, values = rows[first], values[first]
-    frames = min(FRAMES, max(len(rows) // 2, 1))
-    pictures = [_picture(image) for image in rows[:1]]
-    shape = pictures[0].shape[0] / pictures[0].shape[1]
-    low, high = float(rows.min()), float(rows.max())
-    figure = NotebookFigure(
-        figsize=(width, len(chosen) * (width / (2 * frames + 0.6) * shape + 0.12) + 0.5), layout="constrained"
-    )
-    grid = figure.subplots(len(chosen), 2 * frames + 1, squeeze=False, width_ratios=[1] * frames + [0.2] + [1] * frames)
-    for line, number in zip(grid, chosen, strict=True):
-        order = np.argsort(values[:, number - 1], kind="stable")
-        shown_rows = [*order[:frames], None, *order[-frames:]]
-        for ax, row in zip(line, shown_rows, strict=True):
-            if row is None:
-                ax.set_visible(False)
-                continue
-            _draw_image(ax, _picture(rows[row]), low, high)
-            ax.set_title(f"{values[row, number - 1]:.2g}", fontsize=6, pad=1)
-        line[0].set_ylabel(_eigenvalue(model, number), fontsize="small")
+    # On a printed page fewer of them are large enough to be seen.
+    strips = [extremes_of(rows, values[:, number - 1], FRAMES if width >= WIDE else FRAMES - 1) for number in chosen]
+    frames = len(strips[0].lowest)
+    shape = strips[0].low_mean.shape[0] / strips[0].low_mean.shape[1]
+    ratios = [1.0] * frames + [0.15] + [1.0] * frames + [0.4] + [1.0] * 3
+    height = len(chosen) * (width / (sum(ratios) + 0.6) * shape + 0.14) + 0.4
+    figure = NotebookFigure(figsize=(width, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.01, h_pad=0.02, wspace=0.01)  # type: ignore[union-attr, call-arg]
+    grid = figure.subplots(len(chosen), len(ratios), squeeze=False, width_ratios=ratios)
+    for line, strip, number in zip(grid, strips, chosen, strict=True):
+        for ax in (line[frames], line[2 * frames + 1]):
+            ax.set_visible(False)
+        ends = [*line[:frames], *line[frames + 1 : 2 * frames + 1]]
+        numbers = [*strip.lowest_values, *strip.highest_values]
+        for ax, picture, value in zip(ends, [*strip.lowest, *strip.highest], numbers, strict=True):
+            _draw_image(ax, picture)
+            ax.set_title(f"{value:.2g}", fontsize=6, pad=1)
+        for ax, picture, name in zip(line[-3:], (strip.low_mean, strip.high_mean), ("low", "high"), strict=False):
+            _draw_image(ax, picture)
+            ax.set_title(f"{name} mean", fontsize=6, pad=1)
+        _draw_difference(line[-1], strip.difference)
+        line[-1].set_title("difference", fontsize=6, pad=1)
+        line[0].set_ylabel(_eigenvalue(model, number), fontsize="x-small")
     return figure
 
 
-def _picture(image: NDArray[Any]) -> NDArray[Any]:
-    """An observation as (rows, columns) or (rows, columns, 3): colours, or the last frame of a stack."""
-    if image.ndim == 4:
-        image = image[-1]
-    elif has_channels_first(image.shape):
-        image = np.moveaxis(image, 0, -1)
-    if image.ndim == 2 or image.shape[-1] == 3:
-        return image
-    return image[..., -1]
-
-
-def _draw_image(ax: Axes, image: NDArray[Any], low: float, high: float) -> None:
-    scaled = (image.astype(np.float64) - low) / max(high - low, 1e-12)
-    ax.imshow(scaled, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
+def _draw_image(ax: Axes, picture: NDArray[np.float64]) -> None:
+    ax.imshow(picture, cmap="gray", vmin=0.0, vmax=1.0, interpolation="nearest")
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
+
+
+def _draw_difference(ax: Axes, difference: NDArray[np.float64]) -> None:
+    limit = max(float(np.abs(difference).max()), 1e-12)
+    ax.imshow(difference, cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
+    ax.set(xticks=[], yticks=[])
+    ax.spines[:].set(visible=True, color="0.6", linewidth=0.5)
 
 
 def _eigenvalue(model: LaplacianRepresentation, number: int) -> str:

@@ -12,8 +12,12 @@ from lapwing.storage.schemas import EpisodeLengths, is_number
 # Okabe and Ito's colours, lightened a little to be legible on dark and on white.
 BLUE, ORANGE, GREEN, PINK, SKY, AMBER = "#1f85c9", "#d9632b", "#16a085", "#c777a5", "#5db6e6", "#d99a1c"
 CYCLE = (BLUE, ORANGE, GREEN, PINK, SKY, AMBER)
+GREY = "#8a909c"
 DASHES = ("solid", "dash", "dot", "dashdot")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "star")
+
+# In pixels: a panel of a chart over time, the labels of its time axis, and the frames below.
+TIME_PANEL, TIME_AXIS, TIME_STRIP = 92, 48, 100
 
 Chart = dict[str, Any]
 
@@ -147,6 +151,80 @@ def visits_chart(visits: Sequence[int]) -> Chart:
     """
     trace = {"type": "bar", "y": list(visits), "marker": {"color": BLUE}, "name": "visits"}
     return _chart([trace], "row of the table", "visits", legend=False)
+
+
+def time_chart(
+    values: Sequence[tuple[str, Sequence[float | None]]],
+    offsets: Sequence[int],
+    boundaries: Sequence[tuple[float, str]],
+    frames: Sequence[tuple[int, str]] = (),
+) -> Chart:
+    """Draw components over time, one below the other, with frames of images below the time axis.
+
+    Args:
+        values: for each component its name and its value at each state.
+        offsets: (episodes + 1,) where each episode begins, and the end of the last.
+        boundaries: where episodes end, and the line style of each, "-" or "--".
+        frames: positions of states, and the picture at each as a PNG in base64.
+
+    Returns:
+        A plotly figure as JSON types, with its ``height`` in pixels.
+    """
+    states, count = offsets[-1], len(values)
+    strip = TIME_STRIP if frames else 0
+    margin = {"l": 40, "r": 12, "t": 2, "b": 4 if frames else TIME_AXIS}
+    height = count * TIME_PANEL + TIME_AXIS + strip + 2
+    inside = height - margin["t"] - margin["b"]
+    # From the bottom up: frames, the labels of the time axis, panels.
+    bottom = (strip + TIME_AXIS - 4) / inside if frames else 0.0
+    each = (1.0 - bottom) / count
+    layout: dict[str, Any] = {
+        "margin": margin,
+        "showlegend": False,
+        "hovermode": "closest",
+        "xaxis": {
+            "title": {"text": "step"},
+            "range": [-0.5, states - 0.5],
+            "anchor": _axis("y", count),
+            "zeroline": False,
+        },
+        "annotations": [],
+        "shapes": [
+            {"type": "line", "xref": "x", "yref": "paper", "x0": place, "x1": place, "y0": bottom, "y1": 1.0}
+            | {"line": {"color": GREY, "width": 1, "dash": "solid" if style == "-" else "dash"}}
+            for place, style in boundaries
+        ],
+        "images": [],
+    }
+    traces: list[dict[str, Any]] = []
+    marked = [position for position, _ in frames]
+    for number, (name, column) in enumerate(values, start=1):
+        top = 1.0 - (number - 1) * each
+        axis = _axis("yaxis", number)
+        layout[axis] = {"domain": [top - 0.95 * each, top - 0.25 * each], "nticks": 4, "zeroline": True}
+        label = {"text": name, "x": 0, "xref": "paper", "y": top - 0.25 * each, "yref": "paper", "showarrow": False}
+        layout["annotations"].append(label | {"xanchor": "left", "yanchor": "bottom", "font": {"size": 12}})
+        trace = {"type": "scatter", "xaxis": "x", "yaxis": _axis("y", number), "hoverinfo": "skip"}
+        pieces = list(pairwise(offsets))
+        # A line does not lead from the end of one episode to the beginning of the next.
+        places = [place for begin, end in pieces for place in (*range(begin, end), None)][:-1]
+        heights = [None if place is None else column[place] for place in places]
+        line = {"color": BLUE, "width": 1.4}
+        traces.append({**trace, "mode": "lines", "x": places, "y": heights, "line": line, "hoverinfo": "x+y"})
+        if marked:
+            dots = {"x": marked, "y": [column[place] for place in marked], "marker": {"color": ORANGE, "size": 6}}
+            traces.append({**trace, "mode": "markers", **dots})
+    for position, png in frames:
+        place = {"x": position, "y": strip / inside, "xref": "x", "yref": "paper", "sizing": "contain"}
+        size = {"sizex": 0.92 * states / len(frames), "sizey": strip / inside}
+        anchors = {"xanchor": "center", "yanchor": "top", "layer": "above"}
+        layout["images"].append({"source": f"data:image/png;base64,{png}", **place, **size, **anchors})
+    return {"data": traces, "layout": layout, "height": height}
+
+
+def _axis(name: str, number: int) -> str:
+    """Plotly's name of an axis, of which the first has no number."""
+    return name if number == 1 else f"{name}{number}"
 
 
 def _lines(lines: Sequence[tuple[str, History, str]], panel: CurvePanel) -> Chart:

@@ -1,6 +1,5 @@
 """What the page says about one run, as plain data: tiles, spectrum, audit, provenance, and arrays to draw."""
 
-import base64
 import shlex
 import warnings
 from collections import Counter
@@ -27,9 +26,16 @@ from lapwing.errors import DataError, LapwingError, LapwingWarning
 from lapwing.evaluation import score
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, group_degenerate
 from lapwing.operators.lags import LagDistribution, geometric_lags, lags_inside_episodes
-from lapwing.plots.fields import SMALLEST_LIMIT, field_values
-from lapwing.plots.figures import SCREEN
-from lapwing.plots.observation_maps import observations_figure
+from lapwing.plots.fields import SMALLEST_LIMIT
+from lapwing.plots.observation_arrays import Observations, array_to_draw, count_of, rows_of, values_at
+from lapwing.plots.time_series import (
+    MOST_COMPONENTS,
+    boundaries,
+    describe_sample,
+    frames_in_time,
+    sample_episodes,
+    values_in_time,
+)
 from lapwing.report.charts import (
     BLUE,
     GREEN,
@@ -39,11 +45,12 @@ from lapwing.report.charts import (
     curve_charts,
     lengths_chart,
     spectrum_chart,
+    time_chart,
     visits_chart,
 )
+from lapwing.report.component_cards import Cards, map_cards, observation_cards, png_of
 from lapwing.report.explore_arrays import embedding_at, picture_arrays
 from lapwing.report.stored_run import StoredRun
-from lapwing.representation import LaplacianRepresentation
 from lapwing.solving import solve
 from lapwing.storage.schemas import ScoreRecord, is_number
 
@@ -55,9 +62,12 @@ MAX_POINTS = 12_000
 MAX_NUMBERS = 100_000
 MAX_DRAWN = 60
 PICTURED = 12
+# States of the largest map that is drawn as an image.
+MAX_PICTURED = 1_000_000
+# Observations of a longer table that are drawn, spread over all, and frames over time: as many as fit on a phone.
+SPREAD, FRAMES = 4_000, 6
 # Resolution of the picture of a world whose states are not listed.
 CELLS = 40
-CHUNK = 2048
 # float32 has no more.
 SIGNIFICANT = 7
 # A larger data set is not trusted on the word of a file: it would take memory.
@@ -119,7 +129,7 @@ class DrawnField:
         shape: rows and columns of the picture.
     """
 
-    points: NDArray[Any]
+    points: Observations
     values: NDArray[np.float64]
     world: World | None = None
     cells: NDArray[np.int64] | None = None
@@ -130,7 +140,7 @@ class DrawnField:
         """Whether the world has more axes than its picture."""
         if self.world is None or self.world.hidden() is not None:
             return False
-        return bool(self.world.field_reach(CELLS)) and self.points.shape[1] > 2
+        return bool(self.world.field_reach(CELLS)) and array_to_draw(self.points).shape[1] > 2
 
     def place(self, point: int) -> str:
         """Where a point lies, as text."""
@@ -168,7 +178,8 @@ class RunContent:
         notes: what is left out or needs an explanation, by section.
         captions: descriptions of the pictures, by source and component.
         problems: why not to trust it, most serious first.
-        picture: components at observations, where the world has no map: a PNG in base64, or empty.
+        cards: pictures of components that the page does not draw as maps of its own.
+        episodes: which episodes components are shown along over time; empty where there are none.
     """
 
     run: StoredRun
@@ -185,7 +196,8 @@ class RunContent:
     command: str | None
     score: ScoreRecord | None
     problems: list[Problem]
-    picture: str
+    cards: Cards | None
+    episodes: str
 
     @property
     def seconds(self) -> float | None:
@@ -218,13 +230,13 @@ def content_of(run: StoredRun) -> RunContent:
     Returns:
         What the page shows.
     """
-    model, notes = run.model, {"eigenvectors": list[str](), "spectrum": list[str]()}
+    model, notes = run.model, {name: list[str]() for name in ("eigenvectors", "time", "spectrum")}
     field = _or_note(notes["eigenvectors"], _field_of, run)
     exact = None if field is None else _or_note(notes["eigenvectors"], _ground_truth, run, field)
     duals = _or_note(notes["spectrum"], dual_eigenvalues, run)
     certificate = _or_note([], model.certificate)
     components = _components(run, exact, certificate, duals)
-    drawn = 0 if field is None else min(model.dim, MAX_DRAWN, max(3, MAX_NUMBERS // len(field.points)))
+    drawn = 0 if field is None else min(model.dim, MAX_DRAWN, max(3, MAX_NUMBERS // count_of(field.points)))
     if field is not None and field.hidden_axes:
         notes["eigenvectors"].append("Only the first two axes of the world are drawn; the others are held fixed.")
     if 0 < drawn < model.dim:
@@ -235,6 +247,9 @@ def content_of(run: StoredRun) -> RunContent:
         figures["lengths"] = lengths
     if run.data.visits_of == "rows" and run.data.visits:
         figures["visits"] = visits_chart(run.data.visits)
+    over_time = _or_note(notes["time"], _over_time, run)
+    if over_time is not None:
+        figures["time"] = over_time[0]
     return RunContent(
         run=run,
         components=components,
@@ -250,18 +265,39 @@ def content_of(run: StoredRun) -> RunContent:
         command=shlex.join(run.provenance.command) if run.provenance.command else None,
         score=None if exact is None else exact.score,
         problems=model.problems(),
-        picture=_or_note(notes["eigenvectors"], _picture, model, field) or "",
+        cards=_or_note(notes["eigenvectors"], _cards, run, field),
+        episodes="" if over_time is None else over_time[1],
     )
 
 
-def _picture(model: LaplacianRepresentation, field: DrawnField | None) -> str:
-    """Components at observations as a PNG in base64; empty where the page draws them as maps, or has none."""
-    if field is None or field.cells is not None:
-        return ""
-    figure = observations_figure(
-        model, field.points, range(min(model.dim, 2), min(model.dim, PICTURED) + 1), style=SCREEN
-    )
-    return base64.b64encode(figure._repr_png_()).decode()
+def _cards(run: StoredRun, field: DrawnField | None) -> Cards | None:
+    """Components as images, where the page's scripts do not draw them as maps."""
+    components = range(min(run.model.dim, 2), min(run.model.dim, PICTURED) + 1)
+    if field is None:
+        world = world_from_description(run.model.metadata.get("world"))
+        if world is None or not 0 < (world.num_states or 0) <= MAX_PICTURED or world.field_points(2) is None:
+            return None
+        return map_cards(run.model, world, components)
+    if field.cells is not None:
+        return None
+    known = np.isfinite(field.values).all(axis=1)
+    return observation_cards(array_to_draw(field.points)[known], field.values[known], components)
+
+
+def _over_time(run: StoredRun) -> tuple[dict[str, Any], str] | None:
+    """Components along the episodes that a run keeps, and which these are; None where it keeps none."""
+    if run.episodes is None:
+        return None
+    sample = sample_episodes(run.episodes)
+    values = values_in_time(run.model, sample)
+    positions, frames = frames_in_time(sample, FRAMES)
+    numbers = range(min(run.model.dim, 2), min(run.model.dim, MOST_COMPONENTS + 1) + 1)
+    lines = [
+        (f"u<sub>{number}</sub>, λ = {run.model.eigenvalues[number - 1]:.3g}", _rounded(values[:, number - 1], 4))
+        for number in numbers
+    ]
+    pictures = list(zip(positions.tolist(), map(png_of, frames), strict=True))
+    return time_chart(lines, sample.offsets.tolist(), boundaries(sample), pictures), describe_sample(sample)
 
 
 def rotated_to(learned: NDArray[np.float64], exact: NDArray[np.float64], clusters: list[range]) -> NDArray[np.float64]:
@@ -344,18 +380,12 @@ def _field_of(run: StoredRun) -> DrawnField:
     """Where components are shown, and their values there."""
     model, world = run.model, world_from_description(run.model.metadata.get("world"))
     if world is not None and (world.num_states or 0) > MAX_POINTS:
-        raise DataError(f"{world.num_states:,} states are too many for a page: at most {MAX_POINTS:,} are drawn")
+        raise DataError(f"{world.num_states:,} states are too many to explore on a page, which takes {MAX_POINTS:,}")
     drawn = None if world is None else world.field_points(CELLS)
-    table = model.encoder.observations if isinstance(model.encoder, LookupEncoder) else run.observations
-    points = table if drawn is None else drawn
-    if points is None:
-        raise DataError(
-            "the run keeps no observations at which to show components: its world has no picture, and it was written "
-            "without its data. Spectrum, curves and certificate need none"
-        )
-    if len(points) > MAX_POINTS:
+    points = _points_of(run) if drawn is None else drawn
+    if count_of(points) > MAX_POINTS:
         raise DataError(f"{len(points):,} observations are too many for a page: at most {MAX_POINTS:,} are drawn")
-    values = np.concatenate([field_values(model, points[i : i + CHUNK]) for i in range(0, len(points), CHUNK)])
+    values = values_at(model, points)
     if np.isnan(values).all() or (np.isnan(values).any() and not isinstance(model.encoder, LookupEncoder)):
         raise DataError(f"the components cannot be shown on {run.name}: they are NaN there")
     if world is None or drawn is None:
@@ -364,6 +394,18 @@ def _field_of(run: StoredRun) -> DrawnField:
     numbers = np.ma.filled(world.field_image(np.arange(len(points), dtype=np.float64)), np.nan)
     (free,) = np.nonzero(~np.isnan(numbers.ravel()))
     return DrawnField(points, values, world, free[np.argsort(numbers.ravel()[free])], numbers.shape)
+
+
+def _points_of(run: StoredRun) -> Observations:
+    """Observations at which components are shown where the world has no map: a table, those kept, or of episodes."""
+    points = run.observations_to_draw()
+    if points is None:
+        raise DataError(
+            "the run keeps no observations at which to show components: its environment has no map, and it was "
+            "written without its data. Spectrum, curves and certificate need none"
+        )
+    count = count_of(points)
+    return points if count <= MAX_POINTS else rows_of(points, np.linspace(0, count - 1, SPREAD).astype(np.int64))
 
 
 def _ground_truth(run: StoredRun, field: DrawnField) -> GroundTruth | None:
@@ -377,7 +419,7 @@ def _ground_truth(run: StoredRun, field: DrawnField) -> GroundTruth | None:
             warnings.simplefilter("ignore", LapwingWarning)
             exact = run.ground_truth or solve(field.world, run.model.dim)
             found = run.scores.learned or msgspec.convert(score(run.model, exact).as_dict(), ScoreRecord)
-        everywhere = np.asarray(exact.transform_all(field.points), dtype=np.float64)
+        everywhere = np.asarray(exact.transform_all(field.points), dtype=np.float64)  # type: ignore[arg-type]
     except LapwingError as error:
         raise DataError(f"there is no ground truth to compare with: {error}") from error
     clusters = group_degenerate(1.0 - exact.mu, EXACT_TOLERANCE if run.model.exact else DATA_TOLERANCE)
@@ -452,7 +494,7 @@ def _arrays(run: StoredRun, field: DrawnField | None, exact: GroundTruth | None,
         return arrays
     shown = [part[:, :drawn] for part in (field.values, None if exact is None else exact.values) if part is not None]
     arrays |= {
-        "count": len(field.points),
+        "count": count_of(field.points),
         "values": [_rounded(column) for column in shown[0].T],
         "exact": None if exact is None else [_rounded(column) for column in shown[1].T],
         "bounds": _rounded(np.max([np.nanmax(np.abs(part), axis=0, initial=SMALLEST_LIMIT) for part in shown], axis=0)),
@@ -474,7 +516,7 @@ def _arrays(run: StoredRun, field: DrawnField | None, exact: GroundTruth | None,
     sources = dict(zip(("values", "exact"), shown, strict=False))
     arrays |= picture_arrays(field.world, field.cells, field.shape, arrays["reach"], sources, psi)
     visits, shape = run.data.visits, run.data.visits_shape
-    if visits and run.data.visits_of in ("states", "cells") and (shape or len(visits) == len(field.points)):
+    if visits and run.data.visits_of in ("states", "cells") and (shape or len(visits) == count_of(field.points)):
         arrays |= {"visits": visits, "visits_shape": shape}
     return arrays
 
@@ -544,5 +586,5 @@ def _entry(column: Any, i: int) -> float | None:
     return float(column[i])
 
 
-def _rounded(values: NDArray[np.float64]) -> list[float | None]:
-    return [None if not np.isfinite(value) else float(f"{value:.{SIGNIFICANT}g}") for value in values]
+def _rounded(values: NDArray[np.float64], digits: int = SIGNIFICANT) -> list[float | None]:
+    return [None if not np.isfinite(value) else float(f"{value:.{digits}g}") for value in values]

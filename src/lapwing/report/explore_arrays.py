@@ -12,6 +12,7 @@ from scipy.stats import rankdata
 from lapwing.applications import eigenpurpose_options, likeliest_next_states
 from lapwing.environments import World
 from lapwing.errors import LapwingError
+from lapwing.plots.observation_arrays import Observations, count_of, rows_of
 from lapwing.representation import LaplacianRepresentation
 
 Values = NDArray[np.float64]
@@ -24,26 +25,26 @@ CHUNK = 2048
 UNKNOWN_DEPTH = 20.0
 
 
-def embedding_at(model: LaplacianRepresentation, points: NDArray[Any], values: Values) -> Values:
+def embedding_at(model: LaplacianRepresentation, points: Observations, values: Values) -> Values:
     """Psi at the points that the representation knows.
 
     Args:
         model: the representation.
-        points: (n, ...) observations.
+        points: (n, ...) observations, by key where there are several.
         values: (n, dim) its components there, NaN where unknown.
 
     Returns:
         (n, dim - 1) values, NaN where unknown; (n, 0) where there is no psi: one component, or a world in parts.
     """
     rows = np.flatnonzero(~np.isnan(values).any(axis=1))
-    found = np.full((len(points), model.dim - 1), np.nan)
+    found = np.full((count_of(points), model.dim - 1), np.nan)
     if not len(rows):
         return found
     try:
         for block in np.array_split(rows, -(-len(rows) // CHUNK)):
-            found[block] = model.embedding(points[block])
+            found[block] = model.embedding(rows_of(points, block))  # type: ignore[arg-type]
     except LapwingError:
-        return np.empty((len(points), 0))
+        return np.empty((count_of(points), 0))
     return found
 
 

@@ -9,10 +9,15 @@ from typing import cast
 from matplotlib.figure import Figure
 
 from lapwing.checks import shown
+from lapwing.data.trajectories import Trajectories
 from lapwing.diagnostics.certificate import DEGENERATE, NOT_CONVERGED, TOO_FEW_DATA, TRUSTED
+from lapwing.encoders.lookup import LookupEncoder
 from lapwing.environments import world_from_description
 from lapwing.errors import ArgumentError, LapwingError, UnknownNameError, did_you_mean
 from lapwing.plots.figures import What, representation_figure
+from lapwing.plots.observation_arrays import Observations
+from lapwing.plots.observation_maps import observations_figure
+from lapwing.plots.time_series import trajectories_figure
 from lapwing.report.page import environment
 from lapwing.representation import LaplacianRepresentation
 from lapwing.storage.schemas import world_name
@@ -20,7 +25,7 @@ from lapwing.storage.schemas import world_name
 SHOWN_ROWS = 12
 SHOWN_PICTURES = 6
 SCREEN_WIDTH = 9.0
-DRAWABLE = ("eigenvectors", "spectrum", "curves")
+DRAWABLE = ("eigenvectors", "spectrum", "curves", "trajectories")
 
 # Text and background of each verdict: contrast at least 7 to 1 in any theme, and not red against green.
 VERDICT_COLOURS = {
@@ -32,14 +37,18 @@ VERDICT_COLOURS = {
 
 
 def plot_model(
-    model: LaplacianRepresentation, components: Sequence[int] | None = None, what: str = "eigenvectors"
+    model: LaplacianRepresentation,
+    components: Sequence[int] | None = None,
+    what: str = "eigenvectors",
+    data: Trajectories | None = None,
 ) -> Figure:
     """Draw a representation for a screen; see :meth:`LaplacianRepresentation.plot`.
 
     Args:
         model: the representation.
         components: which components, counted from 1; all if None, of eigenvectors the first few.
-        what: ``eigenvectors``, ``spectrum`` or ``curves``.
+        what: ``eigenvectors``, ``spectrum``, ``curves`` or ``trajectories``.
+        data: experience, for trajectories, and for eigenvectors in an environment that has no map.
 
     Returns:
         A figure that a notebook shows.
@@ -50,6 +59,19 @@ def plot_model(
         numbers = None if components is None else [operator.index(number) for number in components]
     except TypeError as error:
         raise ArgumentError(f"components are numbers from 1, e.g. [1, 2, 3], got {components!r}") from error
+    if data is not None and not isinstance(data, Trajectories):
+        raise ArgumentError(f"data are Trajectories, as collect and from_arrays return, got {type(data).__name__}")
+    if what == "trajectories":
+        if data is None:
+            raise ArgumentError('components over time need experience: model.plot(what="trajectories", data=data)')
+        return trajectories_figure(model, data, numbers, width=SCREEN_WIDTH)
+    if what == "eigenvectors" and not _has_map(model):
+        observations = _observations(model, data)
+        if observations is None:
+            raise ArgumentError(
+                "this representation has no map to be drawn on; draw it at observations: model.plot(data=data)"
+            )
+        return observations_figure(model, observations, numbers, width=SCREEN_WIDTH)
     name = world_name(model.metadata, "this representation")
     return representation_figure({name: model}, cast(What, what), numbers, width=SCREEN_WIDTH)
 
@@ -103,8 +125,23 @@ def _rows(model: LaplacianRepresentation) -> list[tuple[str, str]]:
 
 
 def _picture(model: LaplacianRepresentation, count: int) -> bytes:
-    """The first components as a PNG; nothing where the world has no picture."""
-    world = world_from_description(model.metadata.get("world"))
-    if world is None or world.field_points() is None:
+    """The first components as a PNG; nothing of a network where the world has no map."""
+    if _has_map(model):
+        name = world_name(model.metadata, "")
+        return representation_figure({name: model}, "eigenvectors", range(1, count + 1))._repr_png_()
+    observations = _observations(model, None)
+    if observations is None or count < 2:
         return b""
-    return representation_figure({world.name: model}, "eigenvectors", range(1, count + 1))._repr_png_()
+    return observations_figure(model, observations, range(2, count + 1))._repr_png_()
+
+
+def _has_map(model: LaplacianRepresentation) -> bool:
+    world = world_from_description(model.metadata.get("world"))
+    return world is not None and world.field_points(2) is not None
+
+
+def _observations(model: LaplacianRepresentation, data: Trajectories | None) -> Observations | None:
+    """Where to draw a representation that has no map: at the data, else at the states that its table holds."""
+    if data is not None:
+        return data.observations
+    return model.encoder.observations if isinstance(model.encoder, LookupEncoder) else None

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.data import audit as audited
-from lapwing.data.trajectories import Trajectories
+from lapwing.data.trajectories import ARRAY_FILES, Trajectories
+from lapwing.data.trajectories import MANIFEST as DATA_MANIFEST
 from lapwing.definitions import one_step, successor
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.environments import world_from_description
@@ -23,6 +24,7 @@ from lapwing.evaluation import Score
 from lapwing.operators.operator import Operator
 from lapwing.plots.figures import SCREEN, What, representation_figure, save_figure
 from lapwing.plots.observation_maps import observations_figure
+from lapwing.plots.time_series import MOST_STATES, sample_episodes
 from lapwing.representation import LaplacianRepresentation
 from lapwing.solving import solve
 from lapwing.storage.files import write_array, write_csv, write_json
@@ -40,6 +42,8 @@ RUN_FILES = (
 MODEL_FILES = (MANIFEST, WEIGHTS, NEXT_WEIGHTS)
 # A folder in it with the representation that the model was compared with.
 GROUND_TRUTH = "ground_truth"
+# A folder in it with a few episodes of the data, at which components are shown over time.
+EPISODES = "episodes"
 
 PACKAGES = ("lapwing", "jax", "numpy", "scipy", "equinox", "optax")
 
@@ -120,6 +124,9 @@ def write_run(
     if observations is not None:
         write_array(out / "observations.npy", observations)
         written.append(out / "observations.npy")
+    _remove_episodes(out / EPISODES)
+    if isinstance(data, Trajectories):
+        sample_episodes(data, states=_states_to_keep(data)).save(out / EPISODES)
     history = model.metadata.get("history")
     if history:
         written.append(write_csv(out / "metrics.csv", learning_history(model.metadata)))
@@ -128,8 +135,9 @@ def write_run(
     for what in (what for what, drawable in figures.items() if drawable):
         figure = representation_figure({out.name: model}, what, style=SCREEN)
         written.append(save_figure(figure, out / f"{what}.png"))
-    if not picture and observations is not None and model.dim > 1:
-        figure = observations_figure(model, observations, style=SCREEN)
+    drawn = model.encoder.observations if isinstance(model.encoder, LookupEncoder) else observations
+    if not picture and drawn is not None and model.dim > 1:
+        figure = observations_figure(model, drawn, style=SCREEN)
         written.append(save_figure(figure, out / "eigenvectors.png"))
     # Files of an earlier run in this folder describe another model.
     for name in set(RUN_FILES) - {path.name for path in written}:
@@ -193,12 +201,21 @@ def clear_run(folder: Path) -> None:
     for name in RUN_FILES:
         (folder / name).unlink(missing_ok=True)
     _remove_model(folder / GROUND_TRUTH)
+    _remove_episodes(folder / EPISODES)
     _remove_model(folder)
 
 
 def _remove_model(folder: Path) -> None:
     if (folder / MANIFEST).is_file() and not folder.is_symlink():
         for name in MODEL_FILES:
+            (folder / name).unlink(missing_ok=True)
+        with suppress(OSError):  # there is more in it
+            folder.rmdir()
+
+
+def _remove_episodes(folder: Path) -> None:
+    if (folder / DATA_MANIFEST).is_file() and not folder.is_symlink():
+        for name in (DATA_MANIFEST, *ARRAY_FILES):
             (folder / name).unlink(missing_ok=True)
         with suppress(OSError):  # there is more in it
             folder.rmdir()
@@ -298,11 +315,21 @@ def _cell_counts(points: NDArray[Any], seen: NDArray[np.int64] | None) -> NDArra
 
 def _observations_to_keep(model: LaplacianRepresentation, data: Trajectories | Operator | None) -> NDArray[Any] | None:
     """Observations to show a network on, spread over the data; None where the model or its world has its own."""
-    has_own = isinstance(model.encoder, LookupEncoder) or world_from_description(model.metadata.get("world"))
-    if data is None or has_own:
+    world = world_from_description(model.metadata.get("world"))
+    has_own = isinstance(model.encoder, LookupEncoder) or (world is not None and world.field_points(2) is not None)
+    # Observations of several keys are shown at the episodes that are kept.
+    if data is None or has_own or isinstance(data.observations, dict):
         return None
     observations = data.observations
-    size = max(1, observations[:1].nbytes)
-    wanted = min(len(observations), MAX_OBSERVATIONS, max(1, MAX_OBSERVATION_BYTES // size))
+    wanted = min(len(observations), MAX_OBSERVATIONS, _rows_within_limit(observations))
     rows = np.linspace(0, len(observations) - 1, wanted).astype(np.int64)
     return np.asarray(observations[rows])
+
+
+def _states_to_keep(data: Trajectories) -> int:
+    parts = data.observations.values() if isinstance(data.observations, dict) else [data.observations]
+    return min(MOST_STATES, *(_rows_within_limit(part) for part in parts))
+
+
+def _rows_within_limit(observations: NDArray[Any]) -> int:
+    return max(1, MAX_OBSERVATION_BYTES // max(1, observations[:1].nbytes))

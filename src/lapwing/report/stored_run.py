@@ -9,9 +9,15 @@ from typing import Any, TypeVar
 from numpy.typing import NDArray
 
 from lapwing.data import Audit
+from lapwing.data.trajectories import MANIFEST as DATA_MANIFEST
+from lapwing.data.trajectories import Trajectories
+from lapwing.encoders.lookup import LookupEncoder
 from lapwing.errors import ArgumentError, DamagedFileError
+from lapwing.plots.observation_arrays import Observations
+from lapwing.plots.time_series import sample_episodes
 from lapwing.representation import LaplacianRepresentation, load
 from lapwing.storage.reading import convert, read_array, read_record, read_rows
+from lapwing.storage.run_configuration import EXPERIENCE
 from lapwing.storage.schemas import DataRecord, Provenance, ScoresRecord, learning_history, world_name
 
 # A run keeps at most 8 MiB of observations.
@@ -42,6 +48,7 @@ class StoredRun:
         provenance: command, versions, date.
         ground_truth: what it was compared with, if that was stored.
         observations: at which to show a network that has no table and no world with a picture.
+        episodes: a few episodes of the data, or all that the run collected, on disk; None if it keeps none.
     """
 
     label: str
@@ -53,6 +60,7 @@ class StoredRun:
     provenance: Provenance
     ground_truth: LaplacianRepresentation | None = None
     observations: NDArray[Any] | None = None
+    episodes: Trajectories | None = None
 
     @property
     def name(self) -> str:
@@ -65,6 +73,18 @@ class StoredRun:
         if self.model.metadata.get("method") == "learn":
             return "learned"
         return "exact" if self.model.exact else "counted"
+
+    def observations_to_draw(self) -> Observations | None:
+        """Observations at which components are shown where the world has no map.
+
+        Returns:
+            Those of a table, those kept for it, or those of the episodes that are kept; None if there are none.
+        """
+        if isinstance(self.model.encoder, LookupEncoder):
+            return self.model.encoder.observations
+        if self.observations is not None:
+            return self.observations
+        return None if self.episodes is None else sample_episodes(self.episodes).observations
 
 
 def read_run(folder: Path, model: LaplacianRepresentation | None = None) -> StoredRun:
@@ -95,6 +115,7 @@ def read_run(folder: Path, model: LaplacianRepresentation | None = None) -> Stor
         provenance=_read(folder / provenance, Provenance) or Provenance(),
         ground_truth=load(folder / "ground_truth") if (folder / "ground_truth").is_dir() else None,
         observations=_read_observations(observations) if observations.exists() else None,
+        episodes=_read_episodes(folder),
     )
 
 
@@ -146,6 +167,14 @@ def _read_audit(path: Path) -> tuple[Audit | None, DataRecord]:
     except (TypeError, ValueError) as error:
         raise DamagedFileError(f"{path} does not fit together: {error}; the file is damaged") from error
     return audit, data
+
+
+def _read_episodes(folder: Path) -> Trajectories | None:
+    """The episodes that are kept to be drawn, or what a run of before they were kept had collected."""
+    if (folder / "episodes" / DATA_MANIFEST).exists():
+        return Trajectories.load(folder / "episodes")
+    collected = folder / EXPERIENCE
+    return Trajectories.load(collected, mmap=True) if (collected / DATA_MANIFEST).exists() else None
 
 
 def _read_observations(path: Path) -> NDArray[Any]:

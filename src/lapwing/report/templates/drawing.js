@@ -15,6 +15,9 @@ function isDark() {
 
 const titled = axis => (axis.title ? { ...axis, title: { ...axis.title, standoff: 10, font: { size: 13 } } } : axis);
 
+// Those of panels below each other are numbered.
+const axesOf = layout => ["xaxis", "yaxis", ...Object.keys(layout).filter(name => /^[xy]axis\d+$/.test(name))];
+
 function themed(layout) {
   const ink = isDark() ? "#e9ebef" : "#1b1f27", line = isDark() ? "#343a46" : "#dde1e8", panel = isDark() ? "#1d2027" : "#ffffff";
   const axis = { gridcolor: line, zerolinecolor: line, linecolor: line, automargin: true };
@@ -22,8 +25,8 @@ function themed(layout) {
     paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", dragmode: false, ...layout,
     font: { color: ink, size: 12.5, family: "system-ui, 'Segoe UI', Roboto, Arial, sans-serif" },
     hoverlabel: { bgcolor: panel, bordercolor: line, font: { color: ink } },
-    xaxis: titled({ ...axis, ...(layout.xaxis || {}) }), yaxis: titled({ ...axis, ...(layout.yaxis || {}) }),
   };
+  for (const name of axesOf(layout)) merged[name] = titled({ ...axis, ...(layout[name] || {}) });
   if (layout.scene) {
     merged.scene = { ...layout.scene };
     for (const name of ["xaxis", "yaxis", "zaxis"]) merged.scene[name] = { ...axis, backgroundcolor: "rgba(0,0,0,0)", ...layout.scene[name] };
@@ -71,7 +74,7 @@ BUILDERS.static = element => {
   const figure = DATA.figures[element.dataset.name];
   const box = document.querySelector(`[data-log="${element.dataset.name}"]`);
   const layout = { ...figure.layout, yaxis: { ...figure.layout.yaxis, ...(box && box.checked ? { type: "log" } : {}) } };
-  for (const name of ["xaxis", "yaxis"]) layout[name] = { ...layout[name], fixedrange: true };
+  for (const name of axesOf(layout)) layout[name] = { ...layout[name], fixedrange: true };
   return { data: figure.data, layout };
 };
 
