@@ -33,6 +33,7 @@ from lapwing.storage.schemas import world_name
 MOST_POINTS = 4_000
 # Images at each end of a component.
 FRAMES = 4
+MOST_STRIPS = 12
 WIDE = 7.0
 # Cells in which the mean of a component says how much of it two inputs, or one, explain; and inputs that are paired.
 BINS, BINS_OF_ONE = 12, 30
@@ -115,7 +116,8 @@ def observations_figure(
     """
     drawn, values = _shown(model, as_observations(observations))
     width = width or style.width
-    chosen = list(range(2, min(model.dim, style.panels) + 1)) or [1] if components is None else list(components)
+    most = MOST_STRIPS if are_images(drawn) else style.panels
+    chosen = list(range(2, min(model.dim, most) + 1)) or [1] if components is None else list(components)
     if not chosen or not all(as_whole(number) is not None and 1 <= number <= model.dim for number in chosen):
         raise ArgumentError(f"components are numbers from 1 to {model.dim}, got {shown(components)}")
     with matplotlib.rc_context(dict(style.settings)):  # type: ignore[arg-type]

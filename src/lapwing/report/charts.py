@@ -189,11 +189,7 @@ def time_chart(
             "zeroline": False,
         },
         "annotations": [],
-        "shapes": [
-            {"type": "line", "xref": "x", "yref": "paper", "x0": place, "x1": place, "y0": bottom, "y1": 1.0}
-            | {"line": {"color": GREY, "width": 1, "dash": "solid" if style == "-" else "dash"}}
-            for place, style in boundaries
-        ],
+        "shapes": [],
         "images": [],
     }
     traces: list[dict[str, Any]] = []
@@ -204,13 +200,17 @@ def time_chart(
         layout[axis] = {"domain": [top - 0.95 * each, top - 0.25 * each], "nticks": 4, "zeroline": True}
         label = {"text": name, "x": 0, "xref": "paper", "y": top - 0.25 * each, "yref": "paper", "showarrow": False}
         layout["annotations"].append(label | {"xanchor": "left", "yanchor": "bottom", "font": {"size": 12}})
+        for place, style in boundaries:
+            ends = {"x0": place, "x1": place, "y0": 0, "y1": 1, "xref": "x", "yref": f"{_axis('y', number)} domain"}
+            line = {"color": GREY, "width": 1, "dash": "solid" if style == "-" else "dash"}
+            layout["shapes"].append({"type": "line", **ends, "line": line})
         trace = {"type": "scatter", "xaxis": "x", "yaxis": _axis("y", number), "hoverinfo": "skip"}
         pieces = list(pairwise(offsets))
         # A line does not lead from the end of one episode to the beginning of the next.
         places = [place for begin, end in pieces for place in (*range(begin, end), None)][:-1]
         heights = [None if place is None else column[place] for place in places]
-        line = {"color": BLUE, "width": 1.4}
-        traces.append({**trace, "mode": "lines", "x": places, "y": heights, "line": line, "hoverinfo": "x+y"})
+        curve = {"x": places, "y": heights, "line": {"color": BLUE, "width": 1.4}, "hoverinfo": "x+y"}
+        traces.append({**trace, "mode": "lines", **curve})
         if marked:
             dots = {"x": marked, "y": [column[place] for place in marked], "marker": {"color": ORANGE, "size": 6}}
             traces.append({**trace, "mode": "markers", **dots})

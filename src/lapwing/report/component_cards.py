@@ -122,15 +122,15 @@ def _filmstrips(rows: NDArray[Any], values: NDArray[np.float64], components: Seq
         parts = [
             Picture(
                 png_of(_strip(frames)),
-                f"{name}: {numbers[0]:.2g} to {numbers[-1]:.2g}",
+                f"{name}: {numbers[0]:.3g} to {numbers[-1]:.3g}",
                 f"Images at which component {number} is {name}",
                 len(frames),
             )
             for name, frames, numbers in ends
         ]
         parts += [
-            Picture(png_of(found.low_mean), "lowest tenth, mean", f"Mean of the lowest tenth of component {number}"),
-            Picture(png_of(found.high_mean), "highest tenth, mean", f"Mean of the highest tenth of component {number}"),
+            Picture(png_of(found.low_mean), "low tenth", f"Mean of the lowest tenth of component {number}"),
+            Picture(png_of(found.high_mean), "high tenth", f"Mean of the highest tenth of component {number}"),
             Picture(_png(difference), "difference", f"Where the highest tenth of component {number} is brighter"),
         ]
         pictures[number] = parts
