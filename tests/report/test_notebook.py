@@ -30,6 +30,25 @@ def learned() -> lw.LaplacianRepresentation:
     return lw.learn(lw.collect("GridMaze-7", 50_000, seed=1), 3, steps=40, log_every=20)
 
 
+CYCLE = (np.roll(np.eye(5), 1, axis=1) + np.roll(np.eye(5), -1, axis=1)) / 2
+
+
+class FirstTwo:
+    """Components that are the first two numbers of an observation, after a constant."""
+
+    dim, kind = 3, "first two"
+
+    def encode(self, points: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.ones((len(points), 1)), np.asarray(points, dtype=np.float64)[:, :2]], axis=1)
+
+
+def drifting() -> tuple[lw.LaplacianRepresentation, lw.Trajectories]:
+    """A representation of no world of the registry, and experience there."""
+    points = np.random.default_rng(0).normal(size=(300, 3))
+    model = lw.LaplacianRepresentation(FirstTwo(), np.array([1.0, 0.9, 0.8]), 3)  # type: ignore[arg-type]
+    return model, lw.from_arrays(points, lengths=[100, 100, 100])
+
+
 class Reader(HTMLParser):
     """Collects tags, text and sources; every tag must be closed in order."""
 
@@ -113,9 +132,12 @@ def test_it_is_one_small_piece_with_an_inline_picture(truth: Any) -> None:
     assert len(html) < 100_000
 
 
-def test_a_box_has_a_picture_and_a_matrix_has_none() -> None:
+def test_a_box_and_a_matrix_have_a_picture_and_a_network_without_a_map_has_none() -> None:
     assert read(lw.solve("Box-2", dim=3)._repr_html_()).sources
-    page = read(lw.solve(np.roll(np.eye(5), 1, axis=1), 3)._repr_html_())
+    html = lw.solve(CYCLE, 3)._repr_html_()
+    assert read(html).sources
+    assert "eigenvectors 2 to 3" in html
+    page = read(drifting()[0]._repr_html_())
     assert not page.sources
     assert "table" in page.tags
 
@@ -180,9 +202,22 @@ def test_what_cannot_be_plotted_is_refused_in_words(truth: Any, arguments: Any, 
         truth.plot(**arguments)
 
 
-def test_a_matrix_cannot_be_drawn_as_a_map() -> None:
-    with pytest.raises(lw.LapwingError, match="cannot be drawn as a map"):
-        lw.solve(np.roll(np.eye(5), 1, axis=1), 3).plot()
+def test_a_matrix_is_drawn_over_the_numbers_of_its_states() -> None:
+    figure = lw.solve(CYCLE, 3).plot()
+    np.testing.assert_array_equal(figure.axes[0].lines[0].get_xdata(), np.arange(5))
+
+
+def test_a_network_without_a_map_is_drawn_at_data_and_over_time() -> None:
+    model, data = drifting()
+    with pytest.raises(lw.LapwingError, match=r"model\.plot\(data=data\)"):
+        model.plot()
+    assert len(model.plot(data=data).axes) == 2
+    figure = model.plot([2], what="trajectories", data=data)
+    assert figure.axes[0].get_xlabel() == "step"
+    with pytest.raises(lw.LapwingError, match="components over time need experience"):
+        model.plot(what="trajectories")
+    with pytest.raises(lw.LapwingError, match="data are Trajectories"):
+        model.plot(what="trajectories", data=data.observations)  # type: ignore[arg-type]
 
 
 def test_looking_draws_with_no_global_state(truth: Any, counted: Any) -> None:

@@ -137,6 +137,21 @@ def test_every_figure_is_drawn_without_a_complaint_or_a_request(
     assert page.page.locator(".plot-container").count() >= 2
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_components_over_time_fit_on_a_phone(
+    scheme: str, opened: Callable[..., Opened], page_of: PageOf, foreign: Path
+) -> None:
+    page = opened(page_of(foreign), viewport={"width": 360, "height": 800}, color_scheme=scheme)
+    chart = page.show('[data-name="time"]')
+    assert chart.bounding_box()["width"] <= 360
+    assert page.page.evaluate("document.documentElement.scrollWidth") <= 360
+    # A panel for each component but the constant one, and text in the colour of the theme.
+    assert chart.locator(".ytick").count() >= 2
+    ink = page.page.evaluate("document.querySelector('[data-name=time] .annotation-text').style.fill")
+    assert ink == ("rgb(233, 235, 239)" if scheme == "dark" else "rgb(27, 31, 39)")
+    assert page.page.locator("#eigenvectors .pictures img").count() == 2
+
+
 def test_figures_out_of_sight_wait(opened: Callable[..., Opened], page_of: PageOf, learned: Path) -> None:
     page = opened(page_of(learned))
     page.show('[data-figure="map"]')

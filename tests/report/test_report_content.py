@@ -19,7 +19,8 @@ from lapwing.errors import DataError, LapwingError, LapwingWarning
 from lapwing.report.charts import curve_charts
 from lapwing.report.content import RunContent, content_of, dual_eigenvalues, rotated_to
 from lapwing.report.run_folder import write_run
-from lapwing.report.stored_run import read_run, read_runs
+from lapwing.report.stored_run import StoredRun, read_run, read_runs
+from lapwing.storage.schemas import DataRecord, Provenance, ScoresRecord
 
 pytestmark = pytest.mark.slow
 
@@ -221,8 +222,12 @@ def test_a_run_without_a_world_has_a_table_but_no_picture(foreign: Path, matrix:
 def test_a_run_with_nothing_to_look_at_says_so(foreign: Path, tmp_path: Path) -> None:
     shutil.copytree(foreign, tmp_path / "run")
     (tmp_path / "run" / "observations.npy").unlink()
+    assert content_of(read_run(tmp_path / "run")).has_points  # of the episodes
+    shutil.rmtree(tmp_path / "run" / "episodes")
     found = content_of(read_run(tmp_path / "run"))
     assert not found.has_points
+    assert found.cards is None
+    assert not found.episodes
     assert "keeps no observations" in found.notes["eigenvectors"][0]
     assert found.components
     assert found.curves
@@ -348,8 +353,9 @@ def test_a_world_from_outside_is_drawn_where_it_has_a_picture(
     monkeypatch.setitem(WORLDS, Ring.name, lambda: Ring(picture))
     data = lw.collect(Ring(picture), steps=3000, seed=0)
     write_run(lw.solve(data, 3), tmp_path / "run", data=data)
-    assert (tmp_path / "run" / "eigenvectors.png").exists() is picture
+    assert (tmp_path / "run" / "eigenvectors.png").exists()
     found = content_of(read_run(tmp_path / "run"))
+    assert (found.cards is None) is picture
     assert found.has_points
     assert found.has_picture is picture
     if picture:
@@ -357,3 +363,74 @@ def test_a_world_from_outside_is_drawn_where_it_has_a_picture(
         assert found.arrays["cells"] == list(range(1, 13))
         assert found.score is not None
         assert found.score.subspace_cosine > 0.9
+
+
+class Brightness:
+    """Components of an image: a constant, and its brightness."""
+
+    dim, kind = 2, "brightness"
+
+    def encode(self, images: Any) -> Any:
+        flat = np.asarray(images, dtype=np.float64).reshape(len(images), -1).mean(axis=1)
+        return np.stack([np.ones(len(flat)), flat / 100 - 1], axis=1)
+
+
+def stored(model: lw.LaplacianRepresentation, **options: Any) -> StoredRun:
+    """A run as if it had been read from files."""
+    return StoredRun("run", model, [], None, DataRecord(), ScoresRecord(), Provenance(), **options)
+
+
+def test_components_over_time_are_those_of_the_episodes_kept(learned: Path) -> None:
+    run = read_run(learned)
+    found = content_of(run)
+    assert run.episodes is not None
+    assert found.episodes == f"{run.episodes.num_episodes} of 493 episodes"
+    chart = found.figures["time"]
+    assert len(chart["data"]) == 5
+    trace = chart["data"][0]
+    shown = {place: value for place, value in zip(trace["x"], trace["y"], strict=True) if place is not None}
+    assert list(shown) == list(range(run.episodes.num_states))
+    positions = run.episodes.rows(np.arange(run.episodes.num_states))
+    expected = run.model.transform(run.episodes.observations)[positions, 1]
+    np.testing.assert_allclose(list(shown.values()), expected, rtol=1e-3)
+    # One line for each boundary in each panel, between the last state of an episode and the first of the next.
+    places = [shape["x0"] for shape in chart["layout"]["shapes"]]
+    assert places == (run.episodes.offsets[1:-1] - 0.5).tolist() * 5
+    gaps = [number for number, place in enumerate(trace["x"]) if place is None]
+    assert len(gaps) == run.episodes.num_episodes - 1
+    assert not chart["layout"]["images"]
+    assert "time" not in found.curves
+
+
+def test_images_get_strips_and_frames_below_the_time_axis() -> None:
+    images = np.repeat(np.arange(0, 200, 10, dtype=np.uint8), 4 * 400).reshape(20, 4, 20, 20)
+    data = lw.from_arrays(np.concatenate([images, images[::-1]]), lengths=[20, 20])
+    model = lw.LaplacianRepresentation(Brightness(), np.array([1.0, 0.9]), 2)  # type: ignore[arg-type]
+    found = content_of(stored(model, episodes=data))
+    assert found.cards is not None
+    assert found.cards.strips
+    assert [picture.wide for picture in found.cards.pictures[2]] == [4, 4, 1, 1, 1]
+    assert found.cards.pictures[2][0].caption == "lowest: -1 to -0.7"
+    frames = found.figures["time"]["layout"]["images"]
+    assert len(frames) == 6
+    assert all(frame["source"].startswith("data:image/png;base64,") for frame in frames)
+    dots = found.figures["time"]["data"][1]
+    assert dots["x"] == [frame["x"] for frame in frames]
+
+
+def test_a_map_too_large_to_explore_is_drawn_as_an_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lapwing.report.content.MAX_POINTS", 40)
+    found = content_of(stored(lw.solve("GridRoom-1", 3)))
+    assert not found.has_points
+    assert "too many to explore" in found.notes["eigenvectors"][0]
+    assert found.cards is not None
+    assert list(found.cards.pictures) == [2, 3]
+
+
+def test_of_a_long_table_without_a_map_some_states_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lapwing.report.content.MAX_POINTS", 40)
+    monkeypatch.setattr("lapwing.report.content.SPREAD", 30)
+    chain = np.eye(50, k=1) + np.eye(50, k=-1) + np.eye(50)
+    found = content_of(stored(lw.solve(chain / chain.sum(axis=1, keepdims=True), 3)))
+    assert found.arrays["count"] == 30
+    assert found.cards is not None

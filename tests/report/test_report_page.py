@@ -83,6 +83,21 @@ def test_every_kind_of_run_has_a_page(name: str, page_of: PageOf, request: pytes
     assert "spectrum" in data["figures"]
 
 
+def test_a_run_without_a_map_is_drawn_and_shown_over_time(page_of: PageOf, foreign: Path, matrix: Path) -> None:
+    text = without_library(page_of(foreign).read_text(encoding="utf-8"))
+    assert '<section id="time"' in text
+    assert "8 of 259 episodes" in text
+    assert text.count("<img") == 2
+    for picture in re.findall(r"<img[^>]*>", text):
+        assert re.search(r'alt="[^"]{10,}"', picture)
+    # A matrix has states and no experience.
+    other = without_library(page_of(matrix).read_text(encoding="utf-8"))
+    assert '<section id="time"' not in other
+    assert other.count("<img") == 2
+    both = without_library(page_of(foreign, matrix).read_text(encoding="utf-8"))
+    assert both.count('<div class="pictures"') == 4
+
+
 def test_a_comparison_holds_every_run(page_of: PageOf, learned: Path, learned_again: Path, solved: Path) -> None:
     text = page_of(learned, learned_again, solved).read_text(encoding="utf-8")
     assert [run["label"] for run in data_of(text)["runs"]] == ["learned", "learned again", "solved"]

@@ -1,6 +1,7 @@
 """What a run directory holds, so that a page can be made from it alone."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ import numpy as np
 import pytest
 
 import lapwing as lw
+from lapwing.plots.time_series import MOST_EPISODES, MOST_STATES
 from lapwing.report.run_folder import MAX_OBSERVATIONS, RUN_FILES, audit_record, write_run
+from lapwing.report.stored_run import read_run
 
 pytestmark = pytest.mark.slow
 
@@ -94,6 +97,31 @@ def test_observations_are_kept_where_nothing_else_has_them(foreign: Path, learne
     assert lw.load(foreign).transform(kept).shape == (len(kept), 3)
     assert not (learned / "observations.npy").exists()
     assert not (matrix / "observations.npy").exists()
+
+
+def test_a_few_episodes_are_kept_of_any_data(foreign: Path, learned: Path, solved: Path, tmp_path: Path) -> None:
+    for folder in (foreign, learned):
+        kept = lw.Trajectories.load(folder / "episodes")
+        assert 1 < kept.num_episodes <= MOST_EPISODES
+        assert kept.num_states <= MOST_STATES
+        assert np.isfinite(lw.load(folder).transform(kept.observations)).all()
+    assert not (solved / "episodes").exists()
+    write_run(lw.solve("GridRoomSym-4", 3), Path(shutil.copytree(learned, tmp_path / "run")))
+    assert not (tmp_path / "run" / "episodes").exists()
+
+
+def test_episodes_of_large_observations_stay_within_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lapwing.report.run_folder.MAX_OBSERVATION_BYTES", 1_000)
+    data = lw.collect("UMaze", steps=500, seed=0)
+    write_run(lw.solve("UMaze", 3), tmp_path / "run", data=data)
+    kept = lw.Trajectories.load(tmp_path / "run" / "episodes")
+    assert kept.observations.nbytes <= 1_000
+
+
+def test_experience_of_before_episodes_were_kept_is_drawn(foreign: Path, tmp_path: Path) -> None:
+    run = Path(shutil.copytree(foreign, tmp_path / "run"))
+    (run / "episodes").rename(run / "experience")
+    assert read_run(run).episodes is not None
 
 
 @pytest.mark.parametrize("name", ["audit.json", "scores.json", "provenance.json"])

@@ -106,8 +106,11 @@ def _html(model: LaplacianRepresentation) -> str:
     pictures = min(model.dim, SHOWN_PICTURES)
     page = environment().get_template("notebook.html")
     png = base64.b64encode(_picture(model, pictures)).decode()
+    seen = f"the first {pictures} eigenvectors on {name}, red above zero and blue below"
+    if not _has_map(model):
+        seen = f"eigenvectors 2 to {pictures} of {name} at the states of its table"
     return page.render(
-        model=model, name=name, facts=facts, rows=_rows(model), colours=VERDICT_COLOURS, pictures=pictures, png=png
+        model=model, name=name, facts=facts, rows=_rows(model), colours=VERDICT_COLOURS, seen=seen, png=png
     )
 
 
