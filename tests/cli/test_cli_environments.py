@@ -105,3 +105,12 @@ def test_an_environment_without_a_map_gets_a_picture_in_the_run_the_plot_and_the
     assert run("plot run --inputs 0 1 --out two.png").code == 0
     assert run("plot run --inputs 0 9").code == 1
     assert run("plot run --what spectrum --inputs 0 1").code == 1
+    assert '<section id="time"' in Path("run/report.html").read_text()
+    assert run("plot run --what trajectories --components 2,3").code == 0
+    assert Path("run/trajectories.pdf").stat().st_size > 5_000
+    assert run("plot run --what trajectories --data run/experience --out other.png").code == 0
+    assert run("plot run --data run/experience --out third.png").code == 0
+    for wrong in ("--inputs 0 1", "--components 4", "--data nowhere"):
+        refused = run(f"plot run --what trajectories {wrong}")
+        assert refused.code == 1
+        assert refused.err.strip().count("\n") == 0

@@ -76,6 +76,7 @@ def test_of_long_episodes_a_stretch_is_drawn() -> None:
     assert (sample.terminated.tolist(), sample.truncated.tolist()) == ([False], [True])
     np.testing.assert_array_equal(sample.observations, data.observations[:300])
     assert describe_sample(sample) == "the first 299 steps of 1 episode"
+    assert describe_sample(sample_episodes(sample)) == describe_sample(sample)
 
 
 def test_a_sample_of_a_sample_keeps_the_numbers_of_the_first_data(tmp_path: Any) -> None:

@@ -41,6 +41,9 @@ class FirstTwo:
     def encode(self, points: np.ndarray) -> np.ndarray:
         return np.concatenate([np.ones((len(points), 1)), np.asarray(points, dtype=np.float64)[:, :2]], axis=1)
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {}
+
 
 def drifting() -> tuple[lw.LaplacianRepresentation, lw.Trajectories]:
     """A representation of no world of the registry, and experience there."""

@@ -228,6 +228,25 @@ def extremes_of(rows: NDArray[Any], column: NDArray[np.float64], frames: int = F
     )
 
 
+def difference_limit(difference: NDArray[np.float64]) -> float:
+    """The difference that gets the darkest colour: exceeded by few pixels, such as a counter on the screen.
+
+    Args:
+        difference: (rows, columns) of two mean images.
+
+    Returns:
+        A positive number.
+
+    Example:
+        >>> counter = np.full((10, 10), 0.1)
+        >>> counter[0, 0] = 1.0
+        >>> difference_limit(counter), difference_limit(np.eye(2))
+        (0.1, 1.0)
+    """
+    sizes = np.abs(difference[difference != 0])
+    return max(float(np.quantile(sizes, 0.98)), 1e-12) if sizes.size else 1.0
+
+
 def distinct_rows(rows: NDArray[Any]) -> NDArray[np.int64]:
     """One of each group of equal images, which say the same of a component.
 
@@ -359,7 +378,7 @@ def _draw_image(ax: Axes, picture: NDArray[np.float64]) -> None:
 
 
 def _draw_difference(ax: Axes, difference: NDArray[np.float64]) -> None:
-    limit = max(float(np.abs(difference).max()), 1e-12)
+    limit = difference_limit(difference)
     ax.imshow(difference, cmap=DIVERGING, vmin=-limit, vmax=limit, interpolation="nearest")
     ax.set(xticks=[], yticks=[])
     ax.spines[:].set(visible=True, color="0.6", linewidth=0.5)

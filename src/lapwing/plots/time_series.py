@@ -76,7 +76,8 @@ def sample_episodes(
     if data.has_table:
         rows, ids = np.unique(rows, return_inverse=True)
     earlier, total = _sampled(data)
-    record = {"numbers": [earlier[number] for number in numbers], "of": total, "whole": bool(whole.all())}
+    uncut = bool(whole.all()) and not _is_cut(data)
+    record = {"numbers": [earlier[number] for number in numbers], "of": total, "whole": uncut}
     return replace(
         data,
         observations=rows_of(data.observations, rows),  # type: ignore[arg-type]
@@ -102,12 +103,11 @@ def describe_sample(data: Trajectories) -> str:
         Such as "3 of 200 episodes" or "the first 125 steps of 8 of 200 episodes".
     """
     _, total = _sampled(data)
-    record = data.metadata.get(SAMPLE)
     count = data.num_episodes
     text = (
         ("1 episode" if total == 1 else f"{total:,} episodes") if count == total else f"{count} of {total:,} episodes"
     )
-    if isinstance(record, dict) and record.get("whole") is False:
+    if _is_cut(data):
         longest = int(data.lengths.max())
         return f"the first {longest:,} step{'s' * (longest != 1)} of {text}"
     return text
@@ -300,6 +300,11 @@ def _sampled(data: Trajectories) -> tuple[list[int], int]:
         if type(total) is int and isinstance(numbers, list) and len(numbers) == data.num_episodes <= total:
             return [number if type(number) is int else -1 for number in numbers], total
     return list(range(data.num_episodes)), data.num_episodes
+
+
+def _is_cut(data: Trajectories) -> bool:
+    record = data.metadata.get(SAMPLE)
+    return isinstance(record, dict) and record.get("whole") is False
 
 
 def _number_episodes(ax: Axes, data: Trajectories, width: float) -> None:

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from lapwing.environments import World
 from lapwing.plots.fields import DIVERGING, SMALLEST_LIMIT, WALL, field_values
 from lapwing.plots.observation_arrays import are_images
-from lapwing.plots.observation_maps import GROUND, Points, distinct_rows, draw_points, extremes_of, points_of
+from lapwing.plots.observation_maps import (
+    GROUND,
+    Points,
+    difference_limit,
+    distinct_rows,
+    draw_points,
+    extremes_of,
+    points_of,
+)
 from lapwing.representation import LaplacianRepresentation
 
 # Inches and dots per inch of a scatter: sharp on a screen of two dots per pixel.
@@ -116,7 +124,7 @@ def _filmstrips(rows: NDArray[Any], values: NDArray[np.float64], components: Seq
     pictures = {}
     for number in components:
         found = extremes_of(rows, values[:, number - 1])
-        limit = max(float(np.abs(found.difference).max()), 1e-12)
+        limit = difference_limit(found.difference)
         difference = matplotlib.colormaps[DIVERGING](found.difference / (2.0 * limit) + 0.5)[..., :3]
         ends = [("lowest", found.lowest, found.lowest_values), ("highest", found.highest, found.highest_values)]
         parts = [
