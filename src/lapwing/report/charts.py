@@ -215,10 +215,10 @@ def time_chart(
             dots = {"x": marked, "y": [column[place] for place in marked], "marker": {"color": ORANGE, "size": 6}}
             traces.append({**trace, "mode": "markers", **dots})
     for position, png in frames:
-        place = {"x": position, "y": strip / inside, "xref": "x", "yref": "paper", "sizing": "contain"}
+        corner = {"x": position, "y": strip / inside, "xref": "x", "yref": "paper", "sizing": "contain"}
         size = {"sizex": 0.92 * states / len(frames), "sizey": strip / inside}
         anchors = {"xanchor": "center", "yanchor": "top", "layer": "above"}
-        layout["images"].append({"source": f"data:image/png;base64,{png}", **place, **size, **anchors})
+        layout["images"].append({"source": f"data:image/png;base64,{png}", **corner, **size, **anchors})
     return {"data": traces, "layout": layout, "height": height}
 
 
