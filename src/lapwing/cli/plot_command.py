@@ -23,7 +23,7 @@ class PlotCommand:
     runs: Runs
     """Folders that `lapwing learn` or `lapwing solve` wrote."""
     what: Literal["eigenvectors", "spectrum", "curves", "trajectories", "comparison"] = "eigenvectors"
-    """Eigenvectors on the world or at observations, a spectrum, learning curves, components over time, or a comparison."""
+    """Eigenvectors on the world or at observations, a spectrum, learning curves, components over time, a comparison."""
     components: Annotated[str | None, option("LIST", "all, of eigenvectors the first 12")] = None
     """Which components, such as 1-6 or 1,3,5-7."""
     inputs: Annotated[tuple[int, int] | None, option("I J", "those that explain most")] = None
