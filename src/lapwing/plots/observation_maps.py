@@ -207,7 +207,7 @@ def extremes_of(rows: NDArray[Any], column: NDArray[np.float64], frames: int = F
 
     Example:
         >>> found = extremes_of(np.arange(20.0)[:, None, None] * np.ones((20, 8, 8)), np.arange(20.0))
-        >>> found.highest_values, found.difference[0, 0].round(2)
+        >>> found.highest_values, round(float(found.difference[0, 0]), 2)
         (array([16., 17., 18., 19.]), 0.95)
     """
     order = np.argsort(column, kind="stable")
