@@ -34,11 +34,12 @@ Content = TypeVar("Content")
 
 
 @contextmanager
-def checkpoint_folder(folder: Path) -> Iterator[None]:
+def checkpoint_folder(folder: Path, read_only: bool = False) -> Iterator[None]:
     """Hold a folder for checkpoints: locked against other processes, half-written files removed.
 
     Args:
         folder: made if need be; an error if it holds anything but checkpoints.
+        read_only: neither lock nor change it, because another process of the same run does.
 
     Yields:
         Nothing; the folder is released when the block ends.
@@ -48,6 +49,9 @@ def checkpoint_folder(folder: Path) -> Iterator[None]:
     foreign = [path.name for path in folder.glob("*") if not path.name.startswith((".", "step-", "seed-", DAMAGED))]
     if foreign:
         raise ArgumentError(f"{folder} holds other files ({foreign[0]}); give checkpoints a folder of their own")
+    if read_only:
+        yield
+        return
     with locked(folder):
         for path in folder.glob(".step-*"):
             path.unlink(missing_ok=True)

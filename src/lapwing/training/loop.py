@@ -5,12 +5,14 @@ import json
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 from numpy.typing import NDArray
 
 from lapwing.diagnostics.problems import Problem, ProblemError
@@ -24,8 +26,18 @@ from lapwing.storage.checkpoints import (
     write_checkpoint,
 )
 from lapwing.training.batches import Source, Streamed
+from lapwing.training.devices import (
+    device_mesh,
+    everywhere,
+    fetched,
+    first_process_first,
+    is_first_process,
+    largest_of_processes,
+    placed,
+    state_sharding,
+)
 from lapwing.training.interrupts import LearningInterruptedError, deferred_signals
-from lapwing.training.state import TrainState, one_seed, run_steps, spread_over_devices
+from lapwing.training.state import TrainState, one_seed, run_steps
 
 # Chunks may take milliseconds; writing after each would then cost more than repeating it.
 SECONDS_BETWEEN = 1.0
@@ -142,7 +154,8 @@ def train(
     """Train in chunks of ``log_every`` steps; with a folder, from its last checkpoint on, leaving new ones.
 
     The end is the same to the last bit wherever it was interrupted: chunks begin where they would have begun, and what
-    a step draws depends on its number alone.
+    a step draws depends on its number alone. All devices that JAX sees are used; on another number of them the end is
+    the same up to rounding. Of several processes, each returns the same, and the first writes the checkpoints.
 
     Args:
         state: the first, of one seed or several.
@@ -162,20 +175,23 @@ def train(
         LearningInterruptedError: after Ctrl-C or a termination, once a checkpoint is written; only with a folder.
     """
     began = time.perf_counter()
-    # A function of its own, so that what is compiled is forgotten with it.
-    run = jax.jit(lambda state, source, count: run_steps(state, source, count), static_argnums=2, donate_argnums=0)
+    mesh = device_mesh(state.step.size)
+    run, given, source = _program(mesh), source, _placed_source(source, mesh)
     # The steps overwrite their state, whose weights may be those of a network of the caller's own.
     state = jax.tree.map(lambda leaf: leaf.copy(), state)
     if folder is None:
-        state, history = _chunks(run, state, source, steps, log_every, inspect, callback, [], None)
+        state, history = _chunks(run, _placed_state(state, mesh), source, steps, log_every, inspect, callback, [], None)
         return Trained(state, history, time.perf_counter() - began, True)
     assert identity is not None
-    with checkpoint_folder(folder), deferred_signals() as noted:
-        own = identity()
+    with ExitStack() as held, deferred_signals() as noted:
+        with first_process_first():
+            held.enter_context(checkpoint_folder(folder, read_only=not is_first_process()))
+        own, template = identity(), state
         if "given" in (own.get("objective"), own.get("encoder")):
-            own[COMPILED] = _compiled_digest(run, state, _part(source, 0))
-        template = state
-        last = newest_checkpoint(folder, lambda path, arrays, record: _restored(path, arrays, record, template, own))
+            own[COMPILED] = _compiled_digest(state, _part(given, 0))
+        with first_process_first():
+            last = newest_checkpoint(folder, lambda path, arrays, record: _restored(path, arrays, record, template, own))
+        _require_same_checkpoint(folder, last)
         if last is not None and last.finished:
             return last
         before, past = (0.0, []) if last is None else (last.seconds, last.history)
@@ -186,16 +202,49 @@ def train(
 
         def keep(reached: TrainState, history: list[Progress], finished: bool) -> None:
             nonlocal written
-            stopping = None if finished else noted()
-            if finished or stopping is not None or time.perf_counter() - written >= SECONDS_BETWEEN:
-                _write(folder, Trained(reached, history, spent(), finished), own)
+            # A signal to one of several processes stops all of them.
+            stopping = 0 if finished else largest_of_processes(noted() or 0)
+            if finished or stopping or time.perf_counter() - written >= SECONDS_BETWEEN:
+                if is_first_process():
+                    _write(folder, Trained(reached, history, spent(), finished), own)
                 written = time.perf_counter()
-            if stopping is not None:
+            if stopping:
                 raise LearningInterruptedError(history[-1].step, steps, folder, stopping)
 
-        start = state if last is None else spread_over_devices(last.state, max(state.step.size, 1))
+        start = _placed_state(state if last is None else last.state, mesh)
         reached, history = _chunks(run, start, source, steps, log_every, inspect, callback, past, keep)
         return Trained(reached, history, spent(), True)
+
+
+def _program(mesh: Mesh | None) -> Any:
+    """A compiled function ``(state, source, steps)``, one of its own, so that what is compiled is forgotten with it."""
+    layout = {} if mesh is None else {"out_shardings": (state_sharding(mesh), everywhere(mesh))}
+    return jax.jit(
+        lambda state, source, count: run_steps(state, source, count, mesh),
+        static_argnums=2,
+        donate_argnums=0,
+        **layout,
+    )
+
+
+def _placed_state(state: TrainState, mesh: Mesh | None) -> TrainState:
+    return state if mesh is None else placed(state, state_sharding(mesh))
+
+
+def _placed_source(source: Source | Streamed, mesh: Mesh | None) -> Source | Streamed:
+    """On every device; of a streamed source each part, when it is made."""
+    if mesh is None:
+        return source
+    if isinstance(source, Streamed):
+        return source._replace(part=lambda step: placed(source.part(step), everywhere(mesh)))
+    return placed(source, everywhere(mesh))
+
+
+def _require_same_checkpoint(folder: Path, last: Trained | None) -> None:
+    """Raise an error if processes have found different checkpoints, as they do where the folder is not a shared one."""
+    step = 0 if last is None else last.history[-1].step
+    if largest_of_processes(step) != -largest_of_processes(-step):
+        raise LapwingError(f"the processes do not see the same checkpoints in {folder}; give a folder that they share")
 
 
 def _chunks(
@@ -211,11 +260,11 @@ def _chunks(
 ) -> tuple[TrainState, list[Progress]]:
     history = list(past)
     done = history[-1].step if history else 0
-    good = jax.device_get(state)
+    good = fetched(state)
     while done < steps:
         size = min(log_every, steps - done)
         state, info = run(state, _part(source, done), size)
-        reached, info = jax.device_get((state, info))
+        reached, info = fetched((state, info))
         # The loss is of the weights before the last step, which may have made them infinite.
         lost = _not_finite((info.loss, reached.trained), np.shape(info.loss))
         wrong = "the loss or the weights are no longer finite" if lost else None
@@ -226,7 +275,11 @@ def _chunks(
                 by_seed, stop = inspect(reached)
             except UnreadableSeedError as error:
                 wrong, lost = error.problem.message, [error.seed]
-        if wrong is not None:
+        # What one process finds ends all of them: alone, the others would wait for it.
+        outcome = largest_of_processes(2 if wrong is not None else int(stop))
+        stop = outcome == 1
+        if outcome == 2:
+            wrong = wrong or "another process cannot read it"
             left = "the last good state is kept" if history else "nothing is left"
             where = f" in {len(lost)} of {np.size(info.loss)} seeds" if np.ndim(info.loss) else ""
             raise LearningDivergedError(
@@ -261,9 +314,12 @@ def _not_finite(tree: Any, seeds: tuple[int, ...]) -> list[int]:
     return np.flatnonzero(~sound).tolist()
 
 
-def _compiled_digest(run: Any, state: TrainState, source: Source) -> str:
-    """A digest of what is computed and of where it begins; the same code and weights give the same."""
-    digest = hashlib.sha256(run.lower(state, source, 1).as_text().encode())
+def _compiled_digest(state: TrainState, source: Source) -> str:
+    """A digest of what is computed and of where it begins; the same code and weights give the same.
+
+    It does not depend on the devices: the program is that of one.
+    """
+    digest = hashlib.sha256(_program(None).lower(state, source, 1).as_text().encode())
     for leaf in jax.tree.leaves(jax.device_get((state.trained, state.fixed, state.objective_state))):
         digest.update(np.ascontiguousarray(leaf).reshape(-1).view(np.uint8).data)
     return digest.hexdigest()[:32]
@@ -278,6 +334,7 @@ def _write(folder: Path, reached: Trained, identity: dict[str, Any]) -> None:
     record = {
         "identity": identity,
         "versions": {name: version(name) for name in LIBRARIES},
+        "devices": jax.device_count(),
         "steps": history[-1].steps,
         "metrics": list(history[-1].metrics),
         "by_seed": [line.by_seed for line in history],
@@ -295,9 +352,12 @@ def _restored(
     made_with = versions if isinstance(versions, dict) else {}
     changed = [name for name in LIBRARIES if made_with.get(name) != version(name)]
     _check_identity(path, record.get("identity"), identity, (COMPILED,) if changed else ())
-    if changed:
+    others = [f"another version of {', '.join(changed)}"] if changed else []
+    if record.get("devices", jax.device_count()) != jax.device_count():
+        others.append(f"{record['devices']} devices instead of {jax.device_count()}")
+    if others:
         warnings.warn(
-            f"the checkpoint was made with another version of {', '.join(changed)}: "
+            f"the checkpoint was made with {' and '.join(others)}: "
             "the end may differ in the last digits from that of a run never interrupted",
             LapwingWarning,
             stacklevel=4,

@@ -11,12 +11,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.sharding import Mesh
 
 from lapwing.encoders.layers import trainable_filter
 from lapwing.errors import ArgumentError
 from lapwing.objectives import Evaluation, Objective
 from lapwing.training.batches import Batch, Source
+from lapwing.training.devices import SEEDS, encoded_by_rows
 
 SEEDS_AT_ONCE = 5
 
@@ -125,19 +126,21 @@ def init(encoder: Any, objective: Objective, optimiser: optax.GradientTransforma
     )
 
 
-def step(state: TrainState, batch: Batch) -> tuple[TrainState, StepInfo]:
+def step(state: TrainState, batch: Batch, mesh: Mesh | None = None) -> tuple[TrainState, StepInfo]:
     """One training step: descend on the loss, then update the objective (dual ascent, barrier growth).
 
     Args:
         state: from :func:`init` or the step before.
         batch: anything with ``values(encode) -> Values``: :class:`Pairs`, :class:`ExactTable`, or a module of your own.
+        mesh: from :func:`device_mesh`, over which the rows of the batch are divided; None for one device.
 
     Returns:
         The next state, and what to log.
     """
 
     def loss(trained: Any) -> tuple[jax.Array, Evaluation]:
-        return state.objective.loss(state.objective_state, batch.values(state.encoder_with(trained)))
+        encode = encoded_by_rows(state.encoder_with(trained), mesh)
+        return state.objective.loss(state.objective_state, batch.values(encode))
 
     (value, seen), gradients = jax.value_and_grad(loss, has_aux=True)(state.trained)
     updates, optimiser_state = state.optimiser.update(gradients, state.optimiser_state, state.trained)
@@ -152,36 +155,39 @@ def step(state: TrainState, batch: Batch) -> tuple[TrainState, StepInfo]:
     return following, StepInfo(value, state.objective.eigenvalues(objective_state, seen.aux), seen.metrics)
 
 
-def run_steps(state: TrainState, source: Source, steps: int) -> tuple[TrainState, StepInfo]:
+def run_steps(
+    state: TrainState, source: Source, steps: int, mesh: Mesh | None = None
+) -> tuple[TrainState, StepInfo]:
     """Many steps in one scan, each with a batch of its own; compile it with ``steps`` static.
 
     Args:
         state: of one seed, or of several with a leading axis on every array.
         source: of batches; what a step draws is a function of the state's key and the step's number alone.
         steps: how many.
+        mesh: from :func:`device_mesh`, over which seeds and rows are divided; None for one device.
 
     Returns:
         The state after them, and the info of the last step.
     """
     if not state.step.ndim:
-        return _scanned(state, source, steps)
-    if len(jax.devices()) > 1:
-        return jax.vmap(lambda one: _scanned(one, source, steps))(state)
+        return _scanned(state, source, steps, mesh)
+    if mesh is not None:
+        return jax.vmap(lambda one: _scanned(one, source, steps, mesh), spmd_axis_name=SEEDS)(state)
     # On one device a handful of networks stays in the processor's cache through all steps of the chunk; twenty do not,
     # and each step would wait for memory.
-    return jax.lax.map(lambda one: _scanned(one, source, steps), state, batch_size=SEEDS_AT_ONCE)
+    return jax.lax.map(lambda one: _scanned(one, source, steps, None), state, batch_size=SEEDS_AT_ONCE)
 
 
-def _scanned(state: TrainState, source: Source, steps: int) -> tuple[TrainState, StepInfo]:
+def _scanned(state: TrainState, source: Source, steps: int, mesh: Mesh | None) -> tuple[TrainState, StepInfo]:
     # The random part of all steps at once: far cheaper than a little at every step.
     keys = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(state.key, state.step + jnp.arange(steps))
     drawn = jax.vmap(source.draw)(keys)
     # All but the last step report nothing, so that metrics cost the steps between them nothing.
     all_but_last, last = (jax.tree.map(lambda leaf, part=part: leaf[part], drawn) for part in (slice(-1), -1))
     state, _ = jax.lax.scan(
-        lambda s, draw: (step(s, source.batch(draw))[0], None), state, all_but_last, length=steps - 1
+        lambda s, draw: (step(s, source.batch(draw), mesh)[0], None), state, all_but_last, length=steps - 1
     )
-    return step(state, source.batch(last))
+    return step(state, source.batch(last), mesh)
 
 
 def stacked(states: list[TrainState]) -> TrainState:
@@ -211,23 +217,3 @@ def one_seed(tree: Any, number: int, seeds: int) -> Any:
         The tree without that axis.
     """
     return tree if seeds == 1 else jax.tree.map(lambda leaf: leaf[number], tree)
-
-
-def spread_over_devices(state: TrainState, seeds: int) -> TrainState:
-    """Lay the leading axis of a many-seed state over all devices that JAX sees, as far as they divide it evenly.
-
-    Args:
-        state: of several seeds.
-        seeds: how many.
-
-    Returns:
-        The same numbers, placed.
-    """
-    devices = jax.devices()
-    usable = max(count for count in range(1, len(devices) + 1) if seeds % count == 0)
-    if usable == 1:
-        return state
-    mesh = jax.make_mesh((usable,), ("seeds",), axis_types=(AxisType.Auto,), devices=devices[:usable])
-    by_seed = PartitionSpec("seeds")  # type: ignore[no-untyped-call]
-    spread: TrainState = jax.device_put(state, NamedSharding(mesh, by_seed))
-    return spread

@@ -44,7 +44,7 @@ from lapwing.training.batches import (
 )
 from lapwing.training.config import LearnConfig
 from lapwing.training.fitting import REGRESSION, Targets, fit_source, table_draws, table_targets
-from lapwing.training.state import TrainState, init, spread_over_devices, stacked
+from lapwing.training.state import TrainState, init, stacked
 
 Data = Trajectories | Operator
 """What can be learned from: experience, or exact dynamics."""
@@ -141,12 +141,12 @@ class Task:
         """The first state; with several seeds, every array has a leading axis for them.
 
         Returns:
-            A state, spread over devices.
+            A state.
         """
         optimiser = self.optimiser(self.objective_steps)
         keys = [jax.random.split(jax.random.key(seed)) for seed in self.seeds]
         states = [init(self._encoder(key[0]), self.objective, optimiser, key[1]) for key in keys]
-        return spread_over_devices(stacked(states), len(self.seeds)) if len(states) > 1 else states[0]
+        return stacked(states)
 
     def optimiser(self, steps: int) -> optax.GradientTransformation:
         """The optimiser of so many steps.
