@@ -90,10 +90,12 @@ def examine() -> dict[str, Any]:
     if folder is not None and not Path(folder).is_dir():
         advice = f"set it to a folder of *.txt layouts, or unset {LAYOUTS_VARIABLE}"
         add(f"{LAYOUTS_VARIABLE} names {folder}, which is not a folder", advice)
-    devices = []
+    devices, processes = [], 1
     try:
         import jax
 
+        lw.training.join_processes()
+        processes = jax.process_count()
         devices = [f"{device.platform}:{device.id} ({device.device_kind})" for device in jax.devices()]
     except Exception as error:  # whatever a driver raises
         advice = "try JAX_PLATFORMS=cpu lapwing doctor; if that works, the driver or jaxlib's GPU build is broken"
@@ -114,6 +116,7 @@ def examine() -> dict[str, Any]:
         "extras": {name: _version(package) for name, (package, _) in EXTRAS.items()},
         "browser": next((path for name in BROWSERS if (path := shutil.which(name))), None),
         "devices": devices,
+        "processes": processes,
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         "memory_gib": _memory_gib(),
         "layouts_folder": folder,
@@ -151,6 +154,7 @@ def _show(found: dict[str, Any]) -> None:
     machine = {
         "system": found["platform"],
         "devices JAX sees": ", ".join(found["devices"]) or "none",
+        "processes": str(found["processes"]),
         "cores": str(found["cores"]),
         "memory": "unknown" if memory is None else f"{memory:g} GiB",
         "LAPWING_LAYOUTS": "not set" if folder is None else f"{folder} ({found['layouts']} layouts)",

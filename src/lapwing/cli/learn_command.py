@@ -135,13 +135,14 @@ class LearnCommand:
     """Print JSON instead of tables."""
 
     def run(self) -> int:
-        """Learn and write the run, or resume one."""
+        """Learn and write the run, or resume one; of several processes, the first writes."""
         from lapwing.storage.run_configuration import FINISHED, RunConfiguration
 
+        lw.training.join_processes()
         if self.resume is not None:
             arguments, configuration = _resumed(self, self.resume)
             if configuration.status == FINISHED:
-                return _show_finished(arguments, self.resume)
+                return _show_finished(arguments, self.resume) if lw.training.is_first_process() else 0
             return _learn(arguments, configuration, resuming=True)
         if not self.source:
             raise ArgumentError("name what to learn, e.g. `lapwing learn Rooms-16`; `lapwing worlds` lists the worlds")
@@ -203,18 +204,34 @@ def _learn(arguments: LearnCommand, configuration: "RunConfiguration", *, resumi
     arguments = replace(arguments, dim=learner.config.dim, seed=learner.config.seed, preset=learner.preset)
     configuration = msgspec.structs.replace(configuration, arguments=_stored(arguments))
     stoppable = lw.training.termination_as_interrupt()
-    with stoppable, locked(out), _recorded(arguments, configuration, out, resuming=resuming):
-        with ExitStack() as opened:
+    if not lw.training.is_first_process():
+        with stoppable:
+            return _learn_along(arguments, learner, out)
+    with stoppable, ExitStack() as held, ExitStack() as opened:
+        with lw.training.first_process_first():
+            held.enter_context(locked(out))
+            held.enter_context(_recorded(arguments, configuration, out, resuming=resuming))
             chosen = [lw.training.LOGGERS[name](out) for name in dict.fromkeys(arguments.log)]
             loggers = [opened.enter_context(logger) for logger in chosen]
             data, truth = _data_and_ground_truth(arguments, learner.config.dim, out)
-            models = _models(arguments, learner, data, truth, loggers, out)
-        with terminal.spinner("scoring, drawing, writing"):
+        models = _models(arguments, learner, data, truth, loggers, out)
+        opened.close()
+        with lw.training.first_process_first(), terminal.spinner("scoring, drawing, writing"):
             results = _written(arguments, models, out, data, truth, configuration.typed)
         code = show_results(results, arguments.label, out, out / PAGE, as_json=arguments.json, new=True)
     if not (arguments.no_report or arguments.json):
         print(f"Open it in a browser: {(out / PAGE).resolve().as_uri()}")
     return code
+
+
+def _learn_along(arguments: LearnCommand, learner: "lw.Learner", out: Path) -> int:
+    """What a process other than the first does: it learns the same, and writes and shows nothing."""
+    with lw.training.first_process_first():
+        data, _ = _data_and_ground_truth(arguments, learner.config.dim, out)
+    _fitted(arguments, learner, data, out)
+    # The processes must end together, and the first has still to write.
+    with lw.training.first_process_first():
+        return 0
 
 
 def _learner(arguments: LearnCommand, options: dict[str, Any]) -> "lw.Learner":
@@ -229,11 +246,13 @@ def _learner(arguments: LearnCommand, options: dict[str, Any]) -> "lw.Learner":
 def _data_and_ground_truth(
     arguments: LearnCommand, dim: int, out: Path
 ) -> "tuple[lw.training.Data, lw.LaplacianRepresentation | None]":
-    """What to learn from, and the ground truth where there is one."""
+    """What to learn from, and the ground truth where there is one; of several processes, the first solves it."""
     from lapwing.data.trajectories import MANIFEST
     from lapwing.storage.run_configuration import EXPERIENCE
 
-    def ground_truth(source: Any, **options: Any) -> "lw.LaplacianRepresentation":
+    def ground_truth(source: Any, **options: Any) -> "lw.LaplacianRepresentation | None":
+        if not lw.training.is_first_process():
+            return None
         with terminal.spinner("solving for the ground truth") as say:
             return lw.solve(source, dim, say=say, **options)
 
@@ -285,10 +304,8 @@ def _models(
     loggers: Sequence[Callable[..., None]],
     out: Path,
 ) -> "list[lw.LaplacianRepresentation]":
-    """Learn, with progress on the screen and in the loggers; after a divergence or collapse, what is left of it."""
+    """Learn, with progress on the screen and in the loggers."""
     import numpy as np
-
-    from lapwing.storage.run_configuration import CHECKPOINTS
 
     quality = "angle" if truth is None else "cosine"
     columns = ["step", "largest angle" if truth is None else "similarity", "loss", "barrier"]
@@ -302,14 +319,23 @@ def _models(
             for logger in loggers:
                 logger(line)
 
-        seeds = range(learner.config.seed, learner.config.seed + arguments.seeds)
-        try:
-            return learner.fit_many(data, list(seeds), truth=truth, callback=report, checkpoints=out / CHECKPOINTS)
-        except (lw.training.LearningDivergedError, lw.training.NetworkCollapsedError) as error:
-            if not error.models:
-                raise
-            # It names its problems, and is written like any other result.
-            return error.models
+        return _fitted(arguments, learner, data, out, truth=truth, callback=report)
+
+
+def _fitted(
+    arguments: LearnCommand, learner: "lw.Learner", data: "lw.training.Data", out: Path, **reporting: Any
+) -> "list[lw.LaplacianRepresentation]":
+    """One model per seed; after a divergence or collapse, what is left of it."""
+    from lapwing.storage.run_configuration import CHECKPOINTS
+
+    seeds = list(range(learner.config.seed, learner.config.seed + arguments.seeds))
+    try:
+        return learner.fit_many(data, seeds, checkpoints=out / CHECKPOINTS, **reporting)
+    except (lw.training.LearningDivergedError, lw.training.NetworkCollapsedError) as error:
+        if not error.models:
+            raise
+        # It names its problems, and is written like any other result.
+        return error.models
 
 
 def _written(

@@ -2,6 +2,7 @@
 
 from lapwing.training.batches import Batch, ExactTable, Pairs, PairSampler, exact_table, pair_sampler
 from lapwing.training.config import PRESETS, LearnConfig, make_config
+from lapwing.training.devices import device_mesh, first_process_first, is_first_process, join_processes
 from lapwing.training.interrupts import LearningInterruptedError, StoppedError, termination_as_interrupt
 from lapwing.training.loggers import LOGGERS, Logger, tensorboard, wandb
 from lapwing.training.loop import LearningDivergedError, Progress
@@ -26,8 +27,12 @@ __all__ = [
     "StepInfo",
     "StoppedError",
     "TrainState",
+    "device_mesh",
     "exact_table",
+    "first_process_first",
     "init",
+    "is_first_process",
+    "join_processes",
     "make_config",
     "pair_sampler",
     "run_steps",

@@ -124,10 +124,22 @@ def encoded_by_rows(encode: Callable[[jax.Array], jax.Array], mesh: Mesh | None)
     rows, whole = _sharding(mesh, ROWS), everywhere(mesh)
 
     def shared(observations: jax.Array) -> jax.Array:
-        values = encode(jax.lax.with_sharding_constraint(observations, rows))
-        return jax.lax.with_sharding_constraint(values, whole)
+        return _constrained(encode(_constrained(observations, rows)), whole)
 
     return shared
+
+
+def drawn_everywhere(draws: Tree, mesh: Mesh | None) -> Tree:
+    """What steps draw, by every device for itself; else XLA would divide the draws and gather those of each step.
+
+    Args:
+        draws: of a source.
+        mesh: from :func:`device_mesh`; None changes nothing.
+
+    Returns:
+        The draws.
+    """
+    return draws if mesh is None else _constrained(draws, everywhere(mesh))
 
 
 # --- several processes ------------------------------------------------------------------------------------------------
@@ -217,7 +229,7 @@ def _require_same(tree: Any) -> None:
 
 def _from_all(numbers: Any) -> Any:
     """What each process gives, in the order of processes."""
-    return multihost_utils.process_allgather(numbers)  # type: ignore[no-untyped-call]
+    return multihost_utils.process_allgather(numbers)
 
 
 def _global_array(leaf: Any, sharding: NamedSharding) -> jax.Array:
@@ -233,7 +245,12 @@ def _gathered(leaf: Any) -> Any:
         return leaf
     if _is_key(leaf):
         return jax.random.wrap_key_data(_gathered(jax.random.key_data(leaf)))
-    return jax.device_put(leaf, leaf.sharding.update(spec=PartitionSpec()))
+    return jax.device_put(leaf, everywhere(leaf.sharding.mesh))  # type: ignore[attr-defined]
+
+
+def _constrained(tree: Tree, sharding: NamedSharding) -> Tree:
+    laid: Tree = jax.lax.with_sharding_constraint(tree, sharding)  # type: ignore[no-untyped-call]
+    return laid
 
 
 def _sharding(mesh: Mesh, *axes: str) -> NamedSharding:

@@ -186,11 +186,11 @@ def train(
     with ExitStack() as held, deferred_signals() as noted:
         with first_process_first():
             held.enter_context(checkpoint_folder(folder, read_only=not is_first_process()))
-        own, template = identity(), state
+        own = identity()
         if "given" in (own.get("objective"), own.get("encoder")):
             own[COMPILED] = _compiled_digest(state, _part(given, 0))
         with first_process_first():
-            last = newest_checkpoint(folder, lambda path, arrays, record: _restored(path, arrays, record, template, own))
+            last = newest_checkpoint(folder, lambda path, arrays, record: _restored(path, arrays, record, state, own))
         _require_same_checkpoint(folder, last)
         if last is not None and last.finished:
             return last
@@ -218,12 +218,11 @@ def train(
 
 def _program(mesh: Mesh | None) -> Any:
     """A compiled function ``(state, source, steps)``, one of its own, so that what is compiled is forgotten with it."""
-    layout = {} if mesh is None else {"out_shardings": (state_sharding(mesh), everywhere(mesh))}
+    layout: dict[str, Any] = {}
+    if mesh is not None:
+        layout["out_shardings"] = (state_sharding(mesh), everywhere(mesh))
     return jax.jit(
-        lambda state, source, count: run_steps(state, source, count, mesh),
-        static_argnums=2,
-        donate_argnums=0,
-        **layout,
+        lambda state, source, count: run_steps(state, source, count, mesh), static_argnums=2, donate_argnums=0, **layout
     )
 
 

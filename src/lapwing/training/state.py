@@ -17,7 +17,7 @@ from lapwing.encoders.layers import trainable_filter
 from lapwing.errors import ArgumentError
 from lapwing.objectives import Evaluation, Objective
 from lapwing.training.batches import Batch, Source
-from lapwing.training.devices import SEEDS, encoded_by_rows
+from lapwing.training.devices import SEEDS, drawn_everywhere, encoded_by_rows
 
 SEEDS_AT_ONCE = 5
 
@@ -155,9 +155,7 @@ def step(state: TrainState, batch: Batch, mesh: Mesh | None = None) -> tuple[Tra
     return following, StepInfo(value, state.objective.eigenvalues(objective_state, seen.aux), seen.metrics)
 
 
-def run_steps(
-    state: TrainState, source: Source, steps: int, mesh: Mesh | None = None
-) -> tuple[TrainState, StepInfo]:
+def run_steps(state: TrainState, source: Source, steps: int, mesh: Mesh | None = None) -> tuple[TrainState, StepInfo]:
     """Many steps in one scan, each with a batch of its own; compile it with ``steps`` static.
 
     Args:
@@ -184,10 +182,12 @@ def _scanned(state: TrainState, source: Source, steps: int, mesh: Mesh | None) -
     drawn = jax.vmap(source.draw)(keys)
     # All but the last step report nothing, so that metrics cost the steps between them nothing.
     all_but_last, last = (jax.tree.map(lambda leaf, part=part: leaf[part], drawn) for part in (slice(-1), -1))
-    state, _ = jax.lax.scan(
-        lambda s, draw: (step(s, source.batch(draw), mesh)[0], None), state, all_but_last, length=steps - 1
-    )
-    return step(state, source.batch(last), mesh)
+
+    def next_step(state: TrainState, draw: Any) -> tuple[TrainState, StepInfo]:
+        return step(state, source.batch(drawn_everywhere(draw, mesh)), mesh)
+
+    state, _ = jax.lax.scan(lambda s, draw: (next_step(s, draw)[0], None), state, all_but_last, length=steps - 1)
+    return next_step(state, last)
 
 
 def stacked(states: list[TrainState]) -> TrainState:
