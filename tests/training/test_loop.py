@@ -1,8 +1,5 @@
-"""The training loop: what it reports, when it stops, what it keeps, and seeds over devices."""
+"""The training loop: what it reports, when it stops, and what it keeps."""
 
-import os
-import subprocess
-import sys
 from typing import Any
 
 import equinox as eqx
@@ -175,42 +172,3 @@ def test_rows_are_of_one_seed_or_means_with_the_largest_angle() -> None:
     assert two_seeds().row(1) == pytest.approx(own)
     together = {"step": 5.0, "loss": 2.0, "angle": 0.5, "cosine": 0.85, "eigenvalue_1": 0.2, "eigenvalue_2": 0.4}
     assert two_seeds().row() == pytest.approx(together)
-
-
-DEVICES = """
-import jax, numpy as np
-import lapwing as lw
-from lapwing.training.config import make_config
-from lapwing.training.loop import train
-from lapwing.training.state import spread_over_devices
-from lapwing.training.task import prepare
-
-def trained(seeds):
-    config = make_config(dim=3, oversampling=1, hidden=(16,), steps=6, log_every=3)
-    task = prepare(config, lw.operator("GridMaze-7"), seeds, None, None)
-    state = task.initial_state()
-    used = {device for leaf in jax.tree.leaves(state.trained) for device in leaf.devices()}
-    return train(state, task.source, 6, 3).state.trained, len(used)
-
-assert len(jax.devices()) == 4
-four, used = trained([0, 1, 2, 3])
-assert used == 4, used
-one, used = trained([2])
-assert used == 1, used
-for spread, alone in zip(jax.tree.leaves(four), jax.tree.leaves(one), strict=True):
-    np.testing.assert_allclose(spread[2], alone, rtol=1e-3, atol=1e-5)
-state = jax.numpy.zeros((6, 2))
-assert len(spread_over_devices(state, 6).devices()) == 3
-assert len(spread_over_devices(state[:5], 5).devices()) == 1
-print("agreed")
-"""
-
-
-@pytest.mark.slow
-def test_seeds_spread_over_simulated_devices_agree_with_one_alone() -> None:
-    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=4", "JAX_PLATFORMS": "cpu"}
-    ran = subprocess.run(
-        [sys.executable, "-c", DEVICES], env={**os.environ, **flags}, capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.strip() == "agreed"

@@ -146,13 +146,13 @@ def drawn_everywhere(draws: Tree, mesh: Mesh | None) -> Tree:
 
 
 def join_processes() -> None:
-    """Join the processes that environment variables describe; without them nothing happens.
+    """Join the processes that environment variables describe; without them, or if they have been joined, do nothing.
 
     ``LAPWING_COORDINATOR`` is host and port of the first process, ``LAPWING_PROCESSES`` how many there are, and
     ``LAPWING_PROCESS`` which of them this is, counted from 0. To be called before JAX is used.
     """
     coordinator = os.environ.get(COORDINATOR)
-    if coordinator is None:
+    if coordinator is None or jax.distributed.is_initialized():
         return
     try:
         count, number = (int(os.environ[name]) for name in (PROCESSES, PROCESS))
