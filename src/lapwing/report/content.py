@@ -419,7 +419,7 @@ def _ground_truth(run: StoredRun, field: DrawnField) -> GroundTruth | None:
             warnings.simplefilter("ignore", LapwingWarning)
             exact = run.ground_truth or solve(field.world, run.model.dim)
             found = run.scores.learned or msgspec.convert(score(run.model, exact).as_dict(), ScoreRecord)
-        everywhere = np.asarray(exact.transform_all(field.points), dtype=np.float64)  # type: ignore[arg-type]
+        everywhere = np.asarray(exact.transform_all(field.points), dtype=np.float64)
     except LapwingError as error:
         raise DataError(f"there is no ground truth to compare with: {error}") from error
     clusters = group_degenerate(1.0 - exact.mu, EXACT_TOLERANCE if run.model.exact else DATA_TOLERANCE)
