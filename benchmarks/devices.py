@@ -4,7 +4,8 @@
 
 Each runs in a process of its own with simulated devices of the CPU; the losses are compared in float64. Steps per second
 are those of float32, best of three rounds, and the ratio is to one device in the same run. Simulated devices share the
-cores that one device uses already, so the ratio shows what dividing the work costs, not what more hardware gains.
+cores that one device uses already, so the ratio shows what dividing the work costs, not what more hardware gains. The
+layouts are timed one after another: on a machine that does other work, ratios of two runs may contradict each other.
 """
 
 import argparse

@@ -198,7 +198,6 @@ def _learn(arguments: LearnCommand, configuration: "RunConfiguration", *, resumi
     if not 1 <= arguments.seeds <= MAX_SEEDS:
         raise ArgumentError(f"--seeds is how many, from 1 to {MAX_SEEDS}; got {arguments.seeds}")
     out = arguments.out or Path("runs") / f"learn-{file_name(arguments.label)}"
-    refuse_foreign(out, besides=lw.training.LOGGERS)
     # Before any work: an option that is wrong or a package that is missing is better known at once.
     learner = _learner(arguments, configuration.options)
     arguments = replace(arguments, dim=learner.config.dim, seed=learner.config.seed, preset=learner.preset)
@@ -209,6 +208,7 @@ def _learn(arguments: LearnCommand, configuration: "RunConfiguration", *, resumi
             return _learn_along(arguments, learner, out)
     with stoppable, ExitStack() as held, ExitStack() as opened:
         with lw.training.first_process_first():
+            refuse_foreign(out, besides=lw.training.LOGGERS)
             held.enter_context(locked(out))
             held.enter_context(_recorded(arguments, configuration, out, resuming=resuming))
             chosen = [lw.training.LOGGERS[name](out) for name in dict.fromkeys(arguments.log)]
