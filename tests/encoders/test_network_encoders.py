@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from lapwing.devices import IMAGES_IN_CACHE
 from lapwing.encoders import (
     NetworkEncoder,
     Statistics,
@@ -18,7 +19,7 @@ from lapwing.encoders import (
     own_encoder,
     trainable_filter,
 )
-from lapwing.encoders.convolution import BLOCK_ROWS, ConvolutionalNetwork, as_patches, strided_convolution
+from lapwing.encoders.convolution import ConvolutionalNetwork, as_patches, strided_convolution
 from lapwing.encoders.encoder import Encoder
 from lapwing.encoders.fourier import DEFAULT_SCALES, fourier_features, random_frequencies
 from lapwing.encoders.layers import image_statistics, random_layers, range_statistics
@@ -386,7 +387,7 @@ def test_images_with_patches_save_and_load(patch: int) -> None:
         build_encoder("conv", (12, 15, 3), 4, jax.random.key(0), patch=0)
 
 
-@pytest.mark.parametrize("rows", [BLOCK_ROWS, BLOCK_ROWS + 1, 3 * BLOCK_ROWS])
+@pytest.mark.parametrize("rows", [IMAGES_IN_CACHE, IMAGES_IN_CACHE + 1, 3 * IMAGES_IN_CACHE])
 def test_values_and_derivatives_of_blocks_are_those_of_the_whole_batch(rows: int) -> None:
     network = build_encoder("conv", (6, 7), 4, jax.random.key(0), hidden=(8,)).module
     images = jax.random.normal(jax.random.key(1), (rows, 6, 7))

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from lapwing.devices import images_at_once
 from lapwing.encoders.layers import (
     ACTIVATIONS,
     Dense,
@@ -30,8 +31,6 @@ COMMON_CHANNELS = (1, 3, 4)
 SMALLEST_FRAME = 16
 # Images with a longer side are cut into at most so many patches along it, each of which becomes so many numbers.
 LARGEST_WHOLE, PATCHES, PATCH_CHANNELS = 48, 24, 32
-# Images whose layers stay in a processor's cache: ten times as many go through a CPU at a third of the speed.
-BLOCK_ROWS = 64
 
 
 def strided_convolution(
@@ -139,9 +138,10 @@ def in_blocks(network: Callable[[Array], Array], batch: Array) -> Array:
     Returns:
         (n, dim).
     """
-    count = -(-len(batch) // BLOCK_ROWS)
-    if count == 1 or jax.default_backend() != "cpu":
+    most = images_at_once()
+    if most is None or len(batch) <= most:
         return network(batch)
+    count = -(-len(batch) // most)
     size = -(-len(batch) // count)
     padded = jnp.pad(batch, ((0, size * count - len(batch)), *((0, 0),) * (batch.ndim - 1)))
     blocks = jnp.swapaxes(padded.reshape(size, count, *batch.shape[1:]), 0, 1)

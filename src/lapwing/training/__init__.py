@@ -1,8 +1,8 @@
 """Learning: the configuration, the public ``init`` and ``step``, batches, ``learn`` and what it may raise."""
 
+from lapwing.devices import device_mesh, first_process_first, is_first_process, join_processes
 from lapwing.training.batches import Batch, ExactTable, Pairs, PairSampler, exact_table, pair_sampler
 from lapwing.training.config import PRESETS, LearnConfig, make_config
-from lapwing.training.devices import device_mesh, first_process_first, is_first_process, join_processes
 from lapwing.training.interrupts import LearningInterruptedError, StoppedError, termination_as_interrupt
 from lapwing.training.loggers import LOGGERS, Logger, tensorboard, wandb
 from lapwing.training.loop import LearningDivergedError, Progress

@@ -15,6 +15,16 @@ import numpy as np
 from jax.sharding import Mesh
 from numpy.typing import NDArray
 
+from lapwing.devices import (
+    device_mesh,
+    everywhere,
+    fetched,
+    first_process_first,
+    is_first_process,
+    largest_of_processes,
+    placed,
+    state_sharding,
+)
 from lapwing.diagnostics.problems import Problem, ProblemError
 from lapwing.errors import DamagedFileError, LapwingError, LapwingWarning
 from lapwing.storage.checkpoints import (
@@ -26,16 +36,6 @@ from lapwing.storage.checkpoints import (
     write_checkpoint,
 )
 from lapwing.training.batches import Source, Streamed
-from lapwing.training.devices import (
-    device_mesh,
-    everywhere,
-    fetched,
-    first_process_first,
-    is_first_process,
-    largest_of_processes,
-    placed,
-    state_sharding,
-)
 from lapwing.training.interrupts import LearningInterruptedError, deferred_signals
 from lapwing.training.state import TrainState, one_seed, run_steps
 

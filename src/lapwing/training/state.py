@@ -13,11 +13,11 @@ import numpy as np
 import optax
 from jax.sharding import Mesh
 
+from lapwing.devices import SEEDS, drawn_everywhere, encoded_by_rows
 from lapwing.encoders.layers import trainable_filter
 from lapwing.errors import ArgumentError
 from lapwing.objectives import Evaluation, Objective
 from lapwing.training.batches import Batch, Source
-from lapwing.training.devices import SEEDS, drawn_everywhere, encoded_by_rows
 
 SEEDS_AT_ONCE = 5
 

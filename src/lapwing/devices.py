@@ -27,7 +27,19 @@ COORDINATOR, PROCESSES, PROCESS = "LAPWING_COORDINATOR", "LAPWING_PROCESSES", "L
 # How long a process that has ended waits for the others: JAX's own five minutes are long where one has failed.
 SHUTDOWN_SECONDS = 30
 
+# Images whose layers stay in a processor's cache: ten times as many go through a CPU at a third of the speed.
+IMAGES_IN_CACHE = 64
+
 Tree = TypeVar("Tree")
+
+
+def images_at_once() -> int | None:
+    """How many images a network should take at once.
+
+    Returns:
+        As many as stay in the cache of a CPU; None for a whole batch, as accelerators want it.
+    """
+    return IMAGES_IN_CACHE if jax.default_backend() == "cpu" else None
 
 
 def device_mesh(seeds: int = 1) -> Mesh | None:

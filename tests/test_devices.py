@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.errors import ArgumentError
-from lapwing.training.devices import (
+from lapwing.devices import (
     device_mesh,
     encoded_by_rows,
     fetched,
@@ -22,6 +21,7 @@ from lapwing.training.devices import (
     join_processes,
     largest_of_processes,
 )
+from lapwing.errors import ArgumentError
 
 # Losses of 100 steps in float64, where rounding of one device against two stays far below what is asked for.
 LOSSES = """
@@ -205,7 +205,7 @@ def test_two_processes_stop_resume_and_write_from_the_first_only(tmp_path: Path)
 
 DIVIDED = """
 import jax, jax.numpy as jnp, numpy as np
-from lapwing.training.devices import device_mesh, encoded_by_rows, everywhere, placed, state_sharding
+from lapwing.devices import device_mesh, encoded_by_rows, everywhere, placed, state_sharding
 
 shapes = {seeds: tuple(device_mesh(seeds).shape.values()) for seeds in (1, 2, 3, 4, 6, 8)}
 assert shapes == {1: (1, 4), 2: (2, 2), 3: (1, 4), 4: (4, 1), 6: (2, 2), 8: (4, 1)}, shapes
