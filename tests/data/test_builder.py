@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lapwing.data import builder as builder_module
-from lapwing.data import collect, collecting
+from lapwing.data import collect, collecting, trajectories
 from lapwing.data.builder import ObservationTable, TrajectoryBuilder
 from lapwing.data.loading import from_arrays
 from lapwing.data.trajectories import ARRAYS, Trajectories
@@ -107,6 +107,36 @@ def test_the_table_numbers_observations_as_they_first_appear() -> None:
 
 def test_zero_and_minus_zero_are_one_observation() -> None:
     assert ObservationTable().lookup(np.array([[0.0], [-0.0]])).tolist() == [0, 0]
+
+
+def test_observations_that_share_a_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trajectories, "_row_hashes", lambda rows: np.zeros(len(rows), dtype=np.uint64))
+    table = ObservationTable()
+    assert table.lookup(np.array([[5.0], [3.0], [5.0], [4.0], [3.0]])).tolist() == [0, 1, 0, 2, 1]
+    assert table.lookup(np.array([[4.0], [5.0], [6.0]])).tolist() == [2, 0, 3]
+    assert table.array().ravel().tolist() == [5.0, 3.0, 4.0, 6.0]
+
+
+def test_memory_that_was_reserved_grows_and_widens() -> None:
+    with TrajectoryBuilder(tabulate=False, expected=2) as builder:
+        buffer = np.array([[1], [2]], dtype=np.int8)
+        add_episode(builder, buffer)
+        before = builder.finish({})
+        buffer[:] = 0
+        add_episode(builder, [[0.5], [300.0], [-1.0]])
+        assert builder.finish({}).observations.ravel().tolist() == [1, 2, 0.5, 300, -1]
+        assert before.observations.ravel().tolist() == [1, 2]
+        with pytest.raises(LapwingError, match="changed their shape"):
+            add_episode(builder, np.zeros((3, 2)))
+
+
+def test_numbers_are_encoded_whether_they_repeat_or_not() -> None:
+    for states in (np.arange(300), np.arange(300) % 3):
+        with TrajectoryBuilder(encode=lambda numbers: np.stack([numbers, -numbers], axis=1)) as builder:
+            add_episode(builder, states)
+            data = builder.finish({})
+        assert data.has_table == (len(np.unique(states)) == 3)
+        np.testing.assert_array_equal(data.episode(0), np.stack([states, -states], axis=1))
 
 
 def test_the_table_keeps_its_rows_when_the_caller_reuses_the_buffer() -> None:

@@ -146,6 +146,32 @@ def test_the_same_seed_gives_the_same_data_and_another_seed_others(make: Callabl
     assert first.offsets.tolist() != other.offsets.tolist()
 
 
+@pytest.mark.parametrize("mode", MODES, ids=str)
+def test_episodes_longer_than_a_block_keep_their_actions_and_rewards(
+    monkeypatch: pytest.MonkeyPatch, mode: AutoresetMode
+) -> None:
+    options = {"steps": 700, "seed": 3, "record": ("actions", "rewards")}
+    whole = collect(vector_of(mode, make=lambda: CountingEnv(longest=90)), **options)
+    monkeypatch.setattr(from_gymnasium, "FLUSH_BYTES", 8 * 5 * 4)  # four steps of five environments
+    pieces = collect(vector_of(mode, make=lambda: CountingEnv(longest=90)), **options)
+    assert_honest(pieces, unfinished=5)
+    for name in ("offsets", "observations", "ids", "actions", "rewards"):
+        np.testing.assert_array_equal(getattr(pieces, name), getattr(whole, name))
+
+
+def test_an_environment_whose_observations_change_their_shape_is_refused() -> None:
+    env = OtherSpaceEnv(CountingEnv.observation_space, lambda t: np.zeros(2 if t < 1 else 3, np.float32))
+    with pytest.raises(DataError, match=r"shape \(3,\) after others of shape \(2,\)"):
+        collect(env, steps=100)
+
+
+def test_whole_numbers_before_broken_ones_lose_nothing() -> None:
+    env = OtherSpaceEnv(CountingEnv.observation_space, lambda t: np.array([0, 0]) if t == 0 else np.array([0.5, t]))
+    data = collect(env, steps=100)
+    assert data.observations.dtype == np.float64
+    assert (data.episode(0)[1:, 0] == 0.5).all()
+
+
 def test_random_actions_follow_the_seed_and_cover_the_space() -> None:
     runs = []
     for seed in (1, 1, 2):

@@ -206,7 +206,7 @@ def row_encoder(space: spaces.Space[Any], key: str | None) -> Callable[[Any], Ro
     if isinstance(space, spaces.Dict) and key is None and len(space.spaces) > 1:
         raise ArgumentError(f"give the key of the observations that the model takes, one of {', '.join(space.spaces)}")
     entries = ObservationEntries.chosen(space, key)
-    return lambda batch: entries.encode(entries.pick(batch))[""]
+    return lambda batch: np.array(entries.encode(entries.pick(batch))[""])
 
 
 def check_parts(reward: Any, features: Any) -> tuple[Reward | None, RepresentationFeatures | None]:

@@ -1,5 +1,6 @@
 """Building a data set piece by piece, in memory or straight to disk."""
 
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -27,8 +28,43 @@ from lapwing.storage.folders import NewFolder
 NOTHING = "nothing was collected; ask for at least one step"
 
 
-Column = list[NDArray[Any]] | ArrayAppender
-"""A growing array: blocks in memory, or an ``.npy`` file."""
+class Reserved:
+    """A growing array in memory of about known length: rows are copied once, into their final place.
+
+    Args:
+        rows: how many rows to reserve; further ones cost another copy of all.
+        dtype: of the array; it widens where later rows need it.
+        row_shape: shape of one row.
+    """
+
+    def __init__(self, rows: int, dtype: np.dtype[Any], row_shape: tuple[int, ...]) -> None:
+        """Memory that is reserved and not written takes none."""
+        self._rows, self._count = np.empty((rows, *row_shape), dtype), 0
+
+    def append(self, rows: NDArray[Any]) -> None:
+        """Add copies of rows at the end.
+
+        Args:
+            rows: (n, *row_shape).
+        """
+        count = self._count + len(rows)
+        dtype = np.result_type(rows, self._rows)
+        if count > len(self._rows) or dtype != self._rows.dtype:
+            if rows.shape[1:] != self._rows.shape[1:]:
+                raise DataError(f"rows changed their shape from {self._rows.shape[1:]} to {rows.shape[1:]} on the way")
+            larger = np.empty((max(count + count // 4, len(self._rows)), *rows.shape[1:]), dtype)
+            larger[: self._count] = self.whole()
+            self._rows = larger
+        self._rows[self._count : count] = rows
+        self._count = count
+
+    def whole(self) -> NDArray[Any]:
+        """All rows so far; later ones do not change them."""
+        return self._rows[: self._count]
+
+
+Column = list[NDArray[Any]] | Reserved | ArrayAppender
+"""A growing array: blocks in memory, memory reserved beforehand, or an ``.npy`` file."""
 
 
 class TrajectoryBuilder:
@@ -40,6 +76,10 @@ class TrajectoryBuilder:
         out: folder to write to as the data come in; None keeps them in memory.
         table: the complete table of observations where it is known beforehand; states are then given as ids.
         tabulate: without a known table, whether to look for repeated observations.
+        encode: from states as they are given to observations, for states that are cheaper to look up than what is
+            kept of them, such as numbers that become one-hot rows. Without it states are kept as they are.
+        expected: about how many states will come, where that is known; in memory, rows are then copied when they are
+            added, and the caller may use their memory again.
 
     Example:
         >>> with TrajectoryBuilder() as builder:
@@ -48,11 +88,18 @@ class TrajectoryBuilder:
         2
     """
 
-    def __init__(self, out: str | Path | None = None, table: NDArray[Any] | None = None, tabulate: bool = True) -> None:
+    def __init__(
+        self,
+        out: str | Path | None = None,
+        table: NDArray[Any] | None = None,
+        tabulate: bool = True,
+        encode: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
+        expected: int | None = None,
+    ) -> None:
         """Nothing is written before the first episode comes in."""
         self._out = None if out is None else as_path(out, "the folder to write")
         self._new: NewFolder | None = None
-        self._known = table
+        self._known, self._encode, self._expected = table, encode or np.asarray, expected
         self._table = ObservationTable() if table is None and tabulate else None
         self._columns: dict[str, Column] = {}
         self._keys: tuple[str, ...] = ()
@@ -131,7 +178,7 @@ class TrajectoryBuilder:
             if self._table.hardly_repeats(self._states, DECIDE_AFTER):
                 self._give_up_table()
         else:
-            self._append("observations", states)
+            self._append("observations", self._encode(states))
 
     def close_episodes(
         self, lengths: NDArray[np.int64], terminated: NDArray[np.bool_], truncated: NDArray[np.bool_]
@@ -168,9 +215,11 @@ class TrajectoryBuilder:
         if self._known is not None:
             small["observations"] = self._known
         elif self._table is not None:
-            small["observations"] = self._table.array()
+            small["observations"] = self._encode(self._table.array())
         if self._new is not None:
-            checksums = {name: column.close() for name, column in self._columns.items() if not isinstance(column, list)}
+            checksums = {
+                name: column.close() for name, column in self._columns.items() if isinstance(column, ArrayAppender)
+            }
             checksums |= {name: write_array(self._new.content / f"{name}.npy", array) for name, array in small.items()}
             write_manifest(self._new.content, checksums, metadata, self._keys)
             self._new.put_in_place()
@@ -188,9 +237,9 @@ class TrajectoryBuilder:
         assert self._table is not None
         table, self._table, ids = self._table, None, self._columns.pop("ids")
         numbers = _whole(ids)
-        row = table.observations(np.zeros(1, dtype=np.int32))
+        row = self._encode(table.observations(np.zeros(1, dtype=np.int32)))
         for block in row_blocks((len(numbers), *row.shape[1:]), row.itemsize):
-            self._append("observations", table.observations(numbers[block]))
+            self._append("observations", self._encode(table.observations(numbers[block])))
         if isinstance(ids, ArrayAppender):
             ids.path.unlink()
 
@@ -207,9 +256,11 @@ class TrajectoryBuilder:
 
     def _append(self, name: str, block: NDArray[Any]) -> None:
         if name not in self._columns:
-            new = self._new
             kind, shape = block.dtype, block.shape[1:]
-            self._columns[name] = [] if new is None else ArrayAppender(new.content / f"{name}.npy", kind, shape)
+            if self._new is not None:
+                self._columns[name] = ArrayAppender(self._new.content / f"{name}.npy", kind, shape)
+            else:
+                self._columns[name] = [] if self._expected is None else Reserved(self._expected, kind, shape)
         self._columns[name].append(block)
 
 
@@ -218,5 +269,7 @@ def _whole(column: Column) -> NDArray[Any]:
     if isinstance(column, ArrayAppender):
         column.close()
         return np.load(column.path, mmap_mode="r")
+    if isinstance(column, Reserved):
+        return column.whole()
     column[:] = [np.concatenate(column)] if len(column) > 1 else column
     return column[0]

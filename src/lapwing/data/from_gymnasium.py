@@ -1,10 +1,11 @@
 """Experience from any Gymnasium environment or vector environment, never across a reset."""
 
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
+from operator import getitem
 from pathlib import Path
+from time import perf_counter
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -16,35 +17,23 @@ from numpy.typing import NDArray
 
 from lapwing.checks import shown
 from lapwing.data.builder import TrajectoryBuilder
+from lapwing.data.recorder import EpisodeRecorder, Rows
 from lapwing.data.trajectories import Trajectories
 from lapwing.errors import ArgumentError, DataError, UnknownNameError, did_you_mean
 
 FLUSH_STATES = 8192
-FLUSH_BYTES = 1 << 25
-# What Python needs for an array of its own, beside the numbers in it.
-ROW_OVERHEAD = 256
+# Little more than a processor's cache: memory that is written for the first time costs more than a copy.
+FLUSH_BYTES = 1 << 22
+# Of many environments a block holds more states, so that few of its episodes reach beyond it.
+MIN_SLOTS = 256
+SECONDS_BETWEEN_REPORTS = 0.1
 
 ARRAYS = (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete, spaces.Discrete)
 GOAL_WORDS = ("goal", "mission", "target", "instruction", "task")
 
 AnyEnv = gymnasium.Env[Any, Any] | VectorEnv[Any, Any, Any]
-Rows = dict[str, NDArray[Any]]
-"""A batch of observations by key; the key is empty where an observation is one array."""
 Picked = dict[str, Any]
 """Entries of observations by key, as the environment gives them."""
-
-
-class Step(NamedTuple):
-    """One call of ``step``: which environments really moved, by which action, where to, and which were reset."""
-
-    moved: NDArray[np.bool_]
-    actions: Any
-    rewards: Any
-    observations: Any
-    terminated: NDArray[np.bool_]
-    truncated: NDArray[np.bool_]
-    restarted: NDArray[np.bool_]
-    first_observations: Any
 
 
 def collect_gymnasium(
@@ -77,14 +66,10 @@ def collect_gymnasium(
     """
     space = env.single_observation_space if isinstance(env, VectorEnv) else env.observation_space
     entries = ObservationEntries.chosen(space, keys)
-    if isinstance(env, VectorEnv):
-        if episode_length is not None:
-            raise ArgumentError(
-                "a vector environment ends its own episodes; wrap it in TimeLimit instead of episode_length"
-            )
-        start, stream = _vector_steps(env, entries, seed, policy)
-    else:
-        start, stream = _single_steps(env, entries, seed, policy, episode_length)
+    if isinstance(env, VectorEnv) and episode_length is not None:
+        raise ArgumentError(
+            "a vector environment ends its own episodes; wrap it in TimeLimit instead of episode_length"
+        )
     name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
     metadata = {"world": {"kind": "gymnasium", "name": name}, "steps": steps, "seed": seed}
     metadata |= {"episode_length": episode_length, "policy": "uniform" if policy is None else "callable"}
@@ -92,176 +77,136 @@ def collect_gymnasium(
     if isinstance(actions, (spaces.Dict, spaces.Tuple)):
         # Actions that are not arrays are not recorded.
         record = tuple(item for item in record if item != "actions")
-    done = 0
-    with TrajectoryBuilder(out) as builder:
-        recorder = _Recorder(builder, entries.encode(start), record)
-        for step in stream:
-            rows, first = entries.encode(step.observations), entries.encode(step.first_observations)
-            for i in np.flatnonzero(step.moved).tolist():
-                if done == steps:
-                    break
-                recorder.extend(i, rows, step)
-                done += 1
-                if step.terminated[i] or step.truncated[i]:
-                    recorder.close(i, bool(step.terminated[i]), bool(step.truncated[i]))
-            if done == steps:
-                break
-            for i in np.flatnonzero(step.restarted).tolist():
-                recorder.begin(i, first)
-            if progress is not None:
-                progress(done, steps)
-        recorder.close_all()
-        if progress is not None:
-            progress(done, steps)
+    # Numbered states are looked up in the table as numbers; only distinct ones become one-hot rows.
+    one_hot = entries.one_hot
+    encode = entries.encode if one_hot is None else entries.unnamed
+    # Episodes have one state more than transitions; if they are very short, memory is reserved once more.
+    with TrajectoryBuilder(out, encode=one_hot, expected=steps + steps // 8 + 64) as builder:
+        report, make = _Progress(progress, steps), partial(EpisodeRecorder, builder, encode)
+        if isinstance(env, VectorEnv):
+            recorder = _record_vector(env, make, entries, steps, seed, policy, record, report)
+        else:
+            recorder = _record_single(env, make, entries, steps, seed, policy, episode_length, record, report)
+        recorder.close()
+        report.last()
         return builder.finish(metadata)
 
 
-class _Recorder:
-    """Keeps one open episode per environment and hands finished ones to the builder in blocks.
+class _Progress:
+    """Calls a function with (done, total) ten times a second at most: more calls would cost as much as the steps."""
 
-    A single environment's open episode goes to the builder in pieces, because it may never end; of several the open
-    ones wait, since the builder takes one episode after the other.
-    """
+    def __init__(self, function: Any, total: int) -> None:
+        self._function, self._total, self._next = function, total, 0.0
+        self.wanted = function is not None
 
-    def __init__(self, builder: TrajectoryBuilder, start: Rows, record: tuple[str, ...]) -> None:
-        self._builder, self._keys, self._record = builder, tuple(start), record
-        self._open = [_Episode.first(start, i) for i in range(len(start[self._keys[0]]))]
-        self._finished = _Episode()
-        self._lengths: list[int] = []
-        self._ends: list[tuple[bool, bool]] = []
-        self._handed_over = 0
-        self._row_bytes = sum(rows[0].nbytes + ROW_OVERHEAD for rows in start.values())
+    def __call__(self, done: int) -> None:
+        now = perf_counter()
+        if now >= self._next:
+            self._next = now + SECONDS_BETWEEN_REPORTS
+            self._function(done, self._total)
 
-    def extend(self, index: int, rows: Rows, step: Step) -> None:
-        episode = self._open[index]
-        for key in self._keys:
-            episode.states[key].append(rows[key][index])
-        for name in self._record:
-            episode.transitions[name].append(np.array(getattr(step, name)[index], copy=True))
-        if len(self._open) == 1 and self._is_much(len(self._finished) + len(episode)):
-            self._flush()
-            self._handed_over += len(episode)
-            self._hand_over(episode)
-            self._open[0] = _Episode()
-
-    def begin(self, index: int, rows: Rows) -> None:
-        self._open[index] = _Episode.first(rows, index)
-
-    def close(self, index: int, terminated: bool, truncated: bool) -> None:
-        episode, self._open[index] = self._open[index], _Episode()
-        states, self._handed_over = self._handed_over + len(episode), 0
-        if states < 2:
-            return
-        self._finished.extend(episode)
-        self._lengths.append(states - 1)
-        self._ends.append((terminated, truncated))
-        if len(self._finished) >= FLUSH_STATES or self._is_much(len(self._finished)):
-            self._flush()
-
-    def close_all(self) -> None:
-        for index in range(len(self._open)):
-            self.close(index, terminated=False, truncated=True)
-        self._flush()
-
-    def _is_much(self, states: int) -> bool:
-        return states > 1 and states * self._row_bytes >= FLUSH_BYTES
-
-    def _hand_over(self, episode: "_Episode") -> None:
-        observations = {key: np.stack(rows) for key, rows in episode.states.items()}
-        transitions = {name: np.stack(rows) for name, rows in episode.transitions.items()}
-        self._builder.add_states(observations.get("", observations), **transitions)
-
-    def _flush(self) -> None:
-        if len(self._finished):
-            self._hand_over(self._finished)
-        if self._lengths:
-            ends = np.array(self._ends, dtype=bool)
-            self._builder.close_episodes(np.array(self._lengths), ends[:, 0], ends[:, 1])
-        self._finished, self._lengths, self._ends = _Episode(), [], []
+    def last(self) -> None:
+        if self.wanted:
+            self._function(self._total, self._total)
 
 
-class _Episode:
-    """Rows of states by key, and of transitions by name."""
-
-    def __init__(self) -> None:
-        self.states: dict[str, list[Any]] = defaultdict(list)
-        self.transitions: dict[str, list[Any]] = defaultdict(list)
-
-    @classmethod
-    def first(cls, rows: Rows, index: int) -> "_Episode":
-        episode = cls()
-        episode.states |= {key: [batch[index]] for key, batch in rows.items()}
-        return episode
-
-    def __len__(self) -> int:
-        return max(map(len, self.states.values()), default=0)
-
-    def extend(self, other: "_Episode") -> None:
-        for mine, theirs in ((self.states, other.states), (self.transitions, other.transitions)):
-            for name, rows in theirs.items():
-                mine[name] += rows
+def _slots(first: Picked, environments: int, steps: int) -> int:
+    """How many steps a block holds: many for speed, but few bytes, and not many more than will come."""
+    row_bytes = sum(np.asarray(part).nbytes for part in first.values())
+    wanted = FLUSH_STATES if environments == 1 else max(FLUSH_STATES // environments, MIN_SLOTS)
+    # A step in which an episode ends may take two slots.
+    return max(1, min(wanted, FLUSH_BYTES // max(1, row_bytes), 2 * -(-steps // environments) + 2))
 
 
-def _single_steps(
-    env: gymnasium.Env[Any, Any], entries: "ObservationEntries", seed: int, policy: Any, limit: int | None
-) -> tuple[Picked, Iterator[Step]]:
+def _record_single(
+    env: gymnasium.Env[Any, Any],
+    make: Callable[..., EpisodeRecorder],
+    entries: "ObservationEntries",
+    steps: int,
+    seed: int,
+    policy: Any,
+    limit: int | None,
+    record: tuple[str, ...],
+    report: _Progress,
+) -> EpisodeRecorder:
     observation, _ = env.reset(seed=seed)
     env.action_space.seed(seed)
-    act = _action_function(policy, env.action_space)
-
-    def stream(observation: Any) -> Iterator[Step]:
-        length = 0
-        while True:
-            action = env.action_space.sample() if policy is None else act(observation)
-            observation, reward, terminated, truncated, _ = env.step(action)
-            length += 1
-            truncated = truncated or length == limit
-            ended = bool(terminated or truncated)
-            # An environment may hand out one buffer again and again, and reset overwrites it.
-            final = {key: np.array(part, copy=True)[None] for key, part in entries.pick(observation).items()}
-            if ended:
+    act, sample = _action_function(policy, env.action_space), env.action_space.sample
+    first = entries.pick(observation)
+    recorder = make(first, None, _slots(first, 1, steps))
+    transitions: dict[str, Any] = {}
+    length = 0
+    for done in range(1, steps + 1):
+        action = sample() if policy is None else act(observation)
+        observation, reward, terminated, truncated, _ = env.step(action)
+        length += 1
+        if record:
+            made = {"actions": action, "rewards": float(reward)}
+            transitions = {name: made[name] for name in record}
+        # At once, because an environment may hand out one buffer again and again, and reset overwrites it.
+        slot = recorder.extend(entries.pick(observation), transitions)
+        if terminated or truncated or length == limit:
+            recorder.ended(slot, bool(terminated), bool(truncated or length == limit))
+            if done < steps:
                 observation, _ = env.reset()
-                length = 0
-            flags = [np.array([flag], dtype=bool) for flag in (True, terminated, truncated, ended)]
-            yield Step(flags[0], [action], [float(reward)], final, flags[1], flags[2], flags[3], batch_of(observation))
-
-    def batch_of(observation: Any) -> Picked:
-        return {key: np.asarray(part)[None] for key, part in entries.pick(observation).items()}
-
-    return batch_of(observation), stream(observation)
+                recorder.begin(entries.pick(observation))
+            length = 0
+        if report.wanted:
+            report(done)
+    return recorder
 
 
-def _vector_steps(
-    env: VectorEnv[Any, Any, Any], entries: "ObservationEntries", seed: int, policy: Any
-) -> tuple[Picked, Iterator[Step]]:
+def _record_vector(
+    env: VectorEnv[Any, Any, Any],
+    make: Callable[..., EpisodeRecorder],
+    entries: "ObservationEntries",
+    steps: int,
+    seed: int,
+    policy: Any,
+    record: tuple[str, ...],
+    report: _Progress,
+) -> EpisodeRecorder:
     mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
     observations, _ = env.reset(seed=seed)
     env.action_space.seed(seed)
-    act = _action_function(policy, env.action_space)
-
-    def stream(observations: Any) -> Iterator[Step]:
-        resetting = np.zeros(env.num_envs, dtype=bool)
-        while True:
-            actions = env.action_space.sample() if policy is None else act(observations)
-            observations, rewards, terminated, truncated, infos = env.step(actions)
-            moved, ended = ~resetting, np.logical_or(terminated, truncated)
-            seen = entries.pick(observations)
-            step = Step(moved, actions, rewards, seen, terminated, truncated, resetting, seen)
-            if mode is AutoresetMode.NEXT_STEP:
-                # The step after an ending only resets: its observation begins an episode and ends no transition.
-                yield step
-                resetting = ended
-                continue
-            final = {key: np.array(part, copy=True) for key, part in seen.items()}
+    act, sample = _action_function(policy, env.action_space), env.action_space.sample
+    first = entries.pick(observations)
+    recorder = make(first, env.num_envs, _slots(first, env.num_envs, steps))
+    nowhere = np.zeros(env.num_envs, dtype=bool)
+    resetting, any_resets = nowhere, False
+    transitions: dict[str, Any] = {}
+    left = steps
+    while True:
+        actions = sample() if policy is None else act(observations)
+        observations, rewards, terminated, truncated, infos = env.step(actions)
+        if record:
+            made = {"actions": actions, "rewards": rewards}
+            transitions = {name: made[name] for name in record}
+        slot = recorder.extend(entries.pick(observations), transitions)
+        ended = np.logical_or(terminated, truncated)
+        any_ends = ended.any()
+        if any_resets:
+            # The step after an ending only resets: its observation begins an episode and ends no transition.
+            recorder.restarted(slot, resetting)
+        if any_ends:
+            recorder.ended(slot, terminated & ~resetting, truncated & ~resetting)
             if mode is AutoresetMode.SAME_STEP:
                 for i in np.flatnonzero(ended).tolist():
-                    for key, part in entries.pick(infos["final_obs"][i]).items():
-                        final[key][i] = part
-            elif ended.any():
+                    recorder.replace(slot, i, entries.pick(infos["final_obs"][i]))
+        moved = env.num_envs - int(np.count_nonzero(resetting)) if any_resets else env.num_envs
+        if moved >= left:
+            counted = np.cumsum(~resetting) <= left
+            recorder.leave_out(slot, resetting | ~counted)
+            return recorder
+        left -= moved
+        if any_ends and mode is not AutoresetMode.NEXT_STEP:
+            if mode is AutoresetMode.DISABLED:
                 observations, _ = env.reset(options={"reset_mask": ended})
-            yield step._replace(observations=final, restarted=ended, first_observations=entries.pick(observations))
-
-    return entries.pick(observations), stream(observations)
+            recorder.begin(entries.pick(observations), ended)
+        elif mode is AutoresetMode.NEXT_STEP:
+            resetting, any_resets = ended, any_ends
+        if report.wanted:
+            report(steps - left)
 
 
 def _action_function(policy: Any, space: spaces.Space[Any]) -> Callable[[Any], Any]:
@@ -387,19 +332,38 @@ class ObservationEntries(NamedTuple):
         Returns:
             By key, as they are.
         """
-        return {key: reduce(lambda part, step: part[step], path, observation) for key, path in self.paths.items()}
+        if "" in self.paths:
+            return {"": observation}
+        return {key: reduce(getitem, path, observation) for key, path in self.paths.items()}
 
-    def encode(self, picked: Picked) -> Rows:
+    def encode(self, picked: Mapping[str, Any]) -> Rows:
         """Arrays of a batch of entries.
 
         Args:
             picked: from :meth:`pick`, with a leading axis.
 
         Returns:
-            (n, ...) copies by key; the key of one alone is empty.
+            (n, ...) arrays by key, copies only where they are encoded; the key of one alone is empty.
         """
-        rows = {key: encode(picked[key]) for key, encode in self.encoders.items()}
-        return rows if len(rows) > 1 else {"": next(iter(rows.values()))}
+        return self.unnamed({key: encode(picked[key]) for key, encode in self.encoders.items()})
+
+    @staticmethod
+    def unnamed(rows: Mapping[str, Any]) -> Rows:
+        """The same by key, with an empty key for one alone.
+
+        Args:
+            rows: arrays by key.
+
+        Returns:
+            The same arrays.
+        """
+        return dict(rows) if len(rows) > 1 else {"": next(iter(rows.values()))}
+
+    @property
+    def one_hot(self) -> "_OneHot | None":
+        """The encoder of the only entry, where that is the number of a state."""
+        encoders = list(self.encoders.values())
+        return encoders[0] if len(encoders) == 1 and isinstance(encoders[0], _OneHot) else None
 
 
 def _entries(space: spaces.Space[Any]) -> dict[tuple[str | int, ...], spaces.Space[Any]]:
@@ -432,13 +396,21 @@ def _is_goal(name: str) -> bool:
     return "achieved" not in words and any(word in words for word in GOAL_WORDS)
 
 
+class _OneHot(NamedTuple):
+    """From numbers of states to one-hot rows."""
+
+    numbers: NDArray[np.int64]
+
+    def __call__(self, batch: Any) -> NDArray[Any]:
+        return (np.asarray(batch)[:, None] == self.numbers).astype(np.float32)
+
+
 def _array_encoder(space: spaces.Space[Any], key: str) -> Callable[[Any], NDArray[Any]]:
     """A function from a batch of one space to a batch of arrays; numbered states become one-hot rows."""
     if isinstance(space, spaces.Discrete):
-        numbers = np.arange(space.n) + space.start
-        return lambda batch: (np.asarray(batch)[:, None] == numbers).astype(np.float32)
+        return _OneHot(np.arange(space.n) + space.start)
     if isinstance(space, ARRAYS):
-        return lambda batch: np.array(batch, copy=True).reshape(len(batch), *(space.shape or (1,)))
+        return lambda batch: np.asarray(batch).reshape(len(batch), *(space.shape or (1,)))
     what = f"observations[{key!r}]" if key else "observations"
     raise DataError(
         f"{what} are of kind {type(space).__name__}, not numbers; "

@@ -3,8 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from hashlib import blake2b
+from functools import cached_property, lru_cache
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -38,7 +37,6 @@ ARRAY_FILES = (
 )
 CHUNK_ROWS = 1 << 21
 BLOCK_BYTES = 1 << 22
-DIGEST_BYTES = 16
 
 # A table is worth having if observations come at least this often on average.
 MIN_REPEATS = 2.0
@@ -477,14 +475,12 @@ class Trajectories:
 
 
 class ObservationTable:
-    """Distinct observations in order of first appearance, looked up by their bytes, or a digest where those are many.
-
-    So each is held once. A digest has 128 bits: no two observations are expected ever to share one.
-    """
+    """Distinct observations in order of first appearance, each held once; looked up by a hash, and then compared."""
 
     def __init__(self) -> None:
         """Start empty."""
-        self._ids: dict[bytes, int] = {}
+        self._ids: dict[int, int] = {}
+        self._same_hash: dict[bytes, int] = {}
         self._rows: list[NDArray[Any]] = []
 
     def __len__(self) -> int:
@@ -495,20 +491,38 @@ class ObservationTable:
         """(n,) the number of each row, new ones added."""
         ids = np.empty(len(rows), dtype=np.int32)
         for block in row_blocks(rows.shape, rows.itemsize):
-            # Adding zero turns -0.0 into 0.0: equal observations must have equal bytes.
-            equal_by_bytes = np.ascontiguousarray(rows[block] + rows.dtype.type(0))
-            ids[block] = [self._number(row) for row in equal_by_bytes]
+            plain = _equal_by_bytes(rows[block])
+            # Equal rows have equal hashes, so that only one of each is looked up; rows that share a hash by chance
+            # are told apart by comparing them.
+            hashes, firsts, groups = np.unique(_row_hashes(plain), return_index=True, return_inverse=True)
+            keys, numbers = hashes.tolist(), np.empty(len(firsts), dtype=np.int32)
+            for group in np.argsort(firsts).tolist():
+                numbers[group] = self._number(plain[firsts[group]], keys[group])
+            found, alike = numbers[groups], firsts[groups]
+            repeats = np.flatnonzero(alike != np.arange(len(plain)))
+            for part in row_blocks((len(repeats), *plain.shape[1:]), plain.itemsize, HASHED_BYTES):
+                again = repeats[part]
+                same = (plain[again] == plain[alike[again]]).reshape(len(again), -1).all(axis=1)
+                for row in again[~same].tolist():
+                    found[row] = self._number(plain[row], keys[groups[row]])
+            ids[block] = found
         return ids
 
-    def _number(self, row: NDArray[Any]) -> int:
-        key = row.tobytes()
-        if len(key) > DIGEST_BYTES:
-            key = blake2b(key, digest_size=DIGEST_BYTES).digest()
+    def _number(self, row: NDArray[Any], key: int) -> int:
         number = self._ids.get(key)
+        if number is not None and not (self._rows[number] == row).all():
+            # Another observation has the same hash.
+            key_of_its_own = row.tobytes()
+            number = self._same_hash.get(key_of_its_own)
+            if number is None:
+                number = self._same_hash[key_of_its_own] = self._added(row)
         if number is None:
-            number = self._ids[key] = len(self._rows)
-            self._rows.append(row.copy())
+            number = self._ids[key] = self._added(row)
         return number
+
+    def _added(self, row: NDArray[Any]) -> int:
+        self._rows.append(row.copy())
+        return len(self._rows) - 1
 
     def observations(self, ids: NDArray[np.int32]) -> NDArray[Any]:
         """(n, ...) the observations with these numbers."""
@@ -523,17 +537,18 @@ class ObservationTable:
         return at_least <= states < MIN_REPEATS * len(self)
 
 
-def row_blocks(shape: tuple[int, ...], itemsize: int) -> Iterator[slice]:
+def row_blocks(shape: tuple[int, ...], itemsize: int, block_bytes: int = BLOCK_BYTES) -> Iterator[slice]:
     """Slices of the first axis that hold a few megabytes each, at least one row.
 
     Args:
         shape: of the whole array.
         itemsize: bytes of one number.
+        block_bytes: that a slice holds at most, unless a row has more.
 
     Returns:
         The slices, in order; together they cover ``shape[0]`` rows.
     """
-    step = max(1, BLOCK_BYTES // max(1, itemsize * math.prod(shape[1:])))
+    step = max(1, block_bytes // max(1, itemsize * math.prod(shape[1:])))
     return (slice(begin, begin + step) for begin in range(0, shape[0], step))
 
 
@@ -696,6 +711,35 @@ def tabulated(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]] | No
     return table.array(), ids
 
 
+def _equal_by_bytes(rows: NDArray[Any]) -> NDArray[Any]:
+    """(n, ...) the same rows, contiguous; equal rows have equal bytes, since adding zero turns -0.0 into 0.0."""
+    return np.ascontiguousarray(rows + rows.dtype.type(0) if rows.dtype.kind == "f" else rows)
+
+
+def _row_hashes(rows: NDArray[Any]) -> NDArray[np.uint64]:
+    """(n,) hashes of contiguous rows by their bytes, in pieces that fit into a processor's cache."""
+    content = rows.reshape(len(rows), -1).view(np.uint8)
+    width = -(-content.shape[1] // 8)
+    factors = _odd_numbers(width)
+    hashes = np.empty(len(rows), dtype=np.uint64)
+    for block in row_blocks(content.shape, 1, HASHED_BYTES):
+        part = content[block]
+        if part.shape[1] % 8:
+            part = np.pad(part, ((0, 0), (0, -part.shape[1] % 8)))
+        words = part.view(np.uint64)
+        # Numbers such as 1.0 and 2.0 differ in their highest bits only, which a product would push out.
+        mixed = words >> np.uint64(32)
+        mixed ^= words
+        # Whole numbers do not overflow in a product of matrices: they wrap, as a hash should.
+        hashes[block] = mixed @ factors
+    return hashes
+
+
+@lru_cache(maxsize=4)
+def _odd_numbers(count: int) -> NDArray[np.uint64]:
+    return np.random.default_rng(0).integers(0, 2**64 - 1, count, dtype=np.uint64) | np.uint64(1)
+
+
 def _repetition(rows: NDArray[Any]) -> tuple[int, int]:
     """How many rows there are and how many distinct ones, among those whose hash falls into one of several buckets.
 
@@ -703,19 +747,8 @@ def _repetition(rows: NDArray[Any]) -> tuple[int, int]:
     """
     buckets = np.uint64(1 + len(rows) // HASHES_KEPT)
     kept: list[NDArray[np.uint64]] = []
-    step = max(1, HASHED_BYTES // max(1, rows.itemsize * math.prod(rows.shape[1:])))
-    for begin in range(0, len(rows), step):
-        block = slice(begin, begin + step)
-        # Adding zero turns -0.0 into 0.0, as in the table.
-        plain = np.ascontiguousarray(rows[block] + rows.dtype.type(0)).reshape(len(rows[block]), -1)
-        content = plain.view(np.uint8)
-        padded = np.pad(content, ((0, 0), (0, -content.shape[1] % 8)))
-        words = np.ascontiguousarray(padded).view(np.uint64)
-        # Numbers such as 1.0 and 2.0 differ in their highest bits only: mixed before they are summed.
-        words = (words ^ (words >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
-        words ^= words >> np.uint64(29)
-        factors = np.random.default_rng(0).integers(0, 2**64 - 1, words.shape[1], dtype=np.uint64) | np.uint64(1)
-        hashes = (words * factors).sum(axis=1, dtype=np.uint64)
+    for block in row_blocks(rows.shape, rows.itemsize, HASHED_BYTES):
+        hashes = _row_hashes(_equal_by_bytes(rows[block]))
         kept.append(hashes[(hashes >> np.uint64(20)) % buckets == 0])
     chosen = np.concatenate(kept)
     return len(chosen), len(np.unique(chosen))
