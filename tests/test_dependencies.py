@@ -22,6 +22,8 @@ PERMISSIVE = ("mit", "bsd", "3-clause bsd", "0bsd", "apache", "psf", "python sof
 PERMISSIVE += ("historical permission", "zlib", "cc0", "unlicense", "new bsd", "modified bsd")
 # Of a file that is changed the changes stay open, and nothing else is asked for; in extras and tests only.
 BY_FILE = ("mpl-2.0", "mozilla public license 2.0")
+# Environments under the GPL, in an extra of their own and in tests; lapwing never imports them by name.
+COPYLEFT = {"ale-py": "ale_py"}
 # What an environment of an extra draws with, under the LGPL; lapwing never imports it.
 DRAWN_WITH = {"pygame-ce"}
 
@@ -136,7 +138,15 @@ def test_every_licence_of_what_lapwing_needs_is_permissive() -> None:
 
 @pytest.mark.parametrize("extra", PROJECT["optional-dependencies"])
 def test_no_extra_brings_a_licence_that_reaches_further_than_its_own_files(extra: str) -> None:
-    assert refused(needed_or_skip(extra), PERMISSIVE + BY_FILE).keys() <= DRAWN_WITH
+    allowed = DRAWN_WITH | (COPYLEFT.keys() if extra in ("atari", "test") else set())
+    assert refused(needed_or_skip(extra), PERMISSIVE + BY_FILE).keys() <= allowed
+
+
+def test_what_is_under_the_gpl_is_imported_by_no_module() -> None:
+    assert set(PROJECT["optional-dependencies"]["atari"]) == {"ale-py>=0.11"}
+    for path in (ROOT / "src").rglob("*.py"):
+        for module in COPYLEFT.values():
+            assert not re.search(rf"^\s*(import|from) {module}\b", path.read_text(encoding="utf-8"), re.MULTILINE), path
 
 
 @pytest.mark.parametrize("extra", ["", *PROJECT["optional-dependencies"]])

@@ -19,6 +19,9 @@ class Pendulums(gymnasium.Env[Any, Any]):
     observation_space = spaces.Dict({"place": spaces.Box(-9, 9, (2,)), "desired_goal": spaces.Box(-9, 9, (2,))})
     action_space = spaces.Discrete(2)
 
+    def __init__(self, longest: int = 8) -> None:
+        self.longest = longest
+
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         super().reset(seed=seed)
         self.time = 0
@@ -26,7 +29,7 @@ class Pendulums(gymnasium.Env[Any, Any]):
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         self.time += 1
-        return self.seen(), 0.0, False, self.time == 8, {}
+        return self.seen(), 0.0, False, self.time == self.longest, {}
 
     def seen(self) -> dict[str, Any]:
         return {"place": np.full(2, self.time, np.float32), "desired_goal": np.ones(2, np.float32)}
@@ -68,12 +71,36 @@ def test_wrappers_are_found_by_name_and_observations_stacked(run: Any) -> None:
         ("collect GridMaze-7 --stack 2", "are for Gymnasium environments"),
         ("collect GridMaze-7 --keys place", "keys are for Gymnasium"),
         ("learn gym:Places-v0 --keys plaice", "place"),
+        ("collect gym:Places-v0 --keys place --env-option size", "--env-option is NAME=VALUE"),
+        ("collect gym:Places-v0 --env-option size=3", "unexpected keyword argument 'size'"),
+        ("collect gym:Places-v0 --env-option longest=3 --env-option longest=4", "longest is given twice"),
+        ("collect gym:Places-v0 --keys place --num-envs 0", "--num-envs is how many"),
+        ("collect gym:Places-v0 --keys place --reset-seed -1", "the seed of every reset must be"),
+        ("collect gym:Places-v0 --wrappers lapwing.environments.gymnasium_wrappers:RandomStart", "for MiniGrid"),
+        ("collect GridMaze-7 --env-option slip=0.1", "are for Gymnasium environments"),
+        ("learn GridMaze-7 --reset-seed 1", "are for Gymnasium environments"),
     ],
 )
 def test_what_cannot_be_is_refused(run: Any, line: str, complaint: str) -> None:
     refused = run(line)
     assert refused.code == 1
     assert complaint in refused.err
+
+
+def test_options_are_read_as_literals_and_several_environments_stepped_together(run: Any) -> None:
+    call = (
+        "collect gym:Places-v0 --steps 40 --keys place --env-option longest=5 --num-envs 4 --stack 2 --out data --json"
+    )
+    facts = run(call).json
+    assert (facts["transitions"], facts["observation_shape"]) == (40, [4])
+    assert lw.Trajectories.load("data").lengths.tolist() == [5] * 8
+    run("collect gym:CartPole-v1 --steps 100 --num-envs 4 --out cartpole")
+    assert lw.Trajectories.load("cartpole").metadata["world"]["name"] == "CartPole-v1"
+
+
+def test_a_data_folder_takes_no_options_of_environments(run: Any) -> None:
+    lw.collect("GridMaze-7", 100, out="data")
+    assert "are for Gymnasium" in run("learn data --num-envs 2").err
 
 
 def test_a_key_of_recorded_data_is_learned_from(run: Any) -> None:

@@ -1,5 +1,6 @@
 """Runs on the command line that are resumed after a kill, Ctrl-C or a full disk; damaged and forged run files."""
 
+import importlib
 import json
 import os
 import shlex
@@ -10,7 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import msgspec
+import numpy as np
 import pytest
 
 from lapwing.cli import learn_command
@@ -185,6 +188,53 @@ def test_experience_of_other_environments_is_kept_and_not_collected_twice(
     result = run("learn --resume run")
     assert result.code in (0, 3), result.err
     assert Path("run/experience/observations.npy").stat().st_mtime_ns == before
+
+
+class Corridor(gymnasium.Env[Any, Any]):
+    """Nine places in a row."""
+
+    observation_space = gymnasium.spaces.Box(0, 8, (1,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.place, self.time = 4, 0
+        return np.array([self.place], np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        self.place, self.time = min(max(self.place + 2 * int(action) - 1, 0), 8), self.time + 1
+        return np.array([self.place], np.float32), 0.0, False, self.time == 20, {}
+
+
+gymnasium.register("Corridor-v0", Corridor)
+
+
+@pytest.mark.parametrize("source", [f"gym:{__name__}:Corridor-v0", f"gym:Corridor-v0 --wrappers {__name__}:Same"])
+def test_a_run_whose_experience_is_kept_is_resumed_without_the_code_that_it_names(
+    run: Any, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    words = f"learn {source} --dim 2 --data-steps 300 --steps 30 --log-every 10 --all-steps --no-report"
+    with monkeypatch.context() as patched:
+        stop_after(patched, 1, KilledError())
+        with pytest.raises(KilledError):
+            run(f"{words} --out run")
+    assert run(f"{words} --out whole").code in (0, 3)
+    import_module = importlib.import_module
+
+    def imported(name: str) -> Any:
+        return pytest.fail("the module was imported") if name == __name__ else import_module(name)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(gymnasium, "make", lambda *_, **__: pytest.fail("the environment was made again"))
+        patched.setattr("importlib.import_module", imported)
+        result = run("learn --resume run")
+        assert result.code in (0, 3), result.err
+        assert "had ended" in run("learn --resume run").err
+    assert same_result("run", "whole")
+
+
+class Same(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Changes nothing."""
 
 
 @pytest.mark.parametrize("more", ["--steps 5", "GridMaze-9", "--out elsewhere", "--overwrite", "--all-steps"])

@@ -1,16 +1,18 @@
 """Options that several commands share, how an option is shown in help, and names of sources and files."""
 
+import ast
 import importlib
 import importlib.util
 import re
 from collections.abc import Sequence
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from lapwing.errors import ArgumentError, UnknownNameError, did_you_mean
+from lapwing.errors import ArgumentError, LapwingError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
     from lapwing.data.collecting import Source
@@ -39,45 +41,121 @@ Slip = Annotated[float | None, option("P", "0")]
 Keys = Annotated[tuple[str, ...] | None, option("KEY...", "the only one there is")]
 Wrappers = Annotated[tuple[str, ...], option("NAME...", "none")]
 Stack = Annotated[int, option("N", "1")]
+EnvOption = Annotated[tuple[str, ...], tyro.conf.UseAppendAction, option("NAME=VALUE", "none")]
+NumEnvs = Annotated[int, option("N", "1")]
+ResetSeed = Annotated[int | None, option("N", "each reset draws anew")]
 PolicyFile = Annotated[Path | None, option("FILE.npy", "uniform")]
 Runs = Annotated[
     tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN...", help_behavior_hint="(at least one)")
 ]
 
 
+# Options of Gymnasium environments, which `collect` and `learn` share.
+OF_ENVIRONMENTS = ("wrappers", "stack", "env_option", "num_envs", "reset_seed")
+
 # Packages that register environments when they are imported.
 ENVIRONMENT_PACKAGES = ("gymnasium_robotics", "minigrid", "ale_py")
 
 
-def collection_source(world: str, wrappers: Sequence[str] = (), stack: int = 1) -> "tuple[Source, str]":
+def collection_source(
+    world: str,
+    wrappers: Sequence[str] = (),
+    stack: int = 1,
+    env_option: Sequence[str] = (),
+    num_envs: int = 1,
+    reset_seed: int | None = None,
+) -> "tuple[Source, str]":
     """What to collect from.
 
     Args:
         world: a world's name, or ``gym:ID``.
         wrappers: of the environment, the innermost first: names in ``gymnasium.wrappers``, or ``MODULE:NAME``.
         stack: how many of the last observations to join into one.
+        env_option: arguments of ``gymnasium.make`` as ``NAME=VALUE``.
+        num_envs: environments to step together, as a vector environment where they are several.
+        reset_seed: resets every episode with this seed; None lets each reset draw anew.
 
     Returns:
         The name as it is or the Gymnasium environment, and a label for it.
     """
     if not world.startswith(GYMNASIUM_PREFIX):
-        if wrappers or stack != 1:
-            raise ArgumentError("--wrappers and --stack are for Gymnasium environments, gym:ID")
+        refuse_environment_options(wrappers, stack, env_option, num_envs, reset_seed)
         return world, world
     import gymnasium
 
     name = world.removeprefix(GYMNASIUM_PREFIX)
-    try:
-        env = gymnasium.make(name)
-    except (gymnasium.error.Error, ImportError) as error:
-        raise ArgumentError(f"Gymnasium cannot make {name!r}: {error}{_where_it_is(name)}") from error
-    for wrapper in wrappers:
-        env = _wrapper(wrapper)(env)
+    options = _environment_options(env_option)
     if stack < 1:
         raise ArgumentError(f"--stack is how many observations to join, at least 1; got {stack}")
-    from lapwing.data.from_gymnasium import stack_observations
+    if num_envs < 1:
+        raise ArgumentError(f"--num-envs is how many environments to step together, at least 1; got {num_envs}")
+    around = _around(wrappers, stack, reset_seed)
+    try:
+        if num_envs == 1:
+            env: Any = gymnasium.make(name, **options)
+        else:
+            # A package's own vector environment, where there is one, takes no wrappers of its parts.
+            mode = "sync" if around else None
+            return gymnasium.make_vec(name, num_envs, mode, wrappers=around or None, **options), name
+    except LapwingError:
+        raise
+    except Exception as error:  # a constructor of another package raises anything
+        advice = "; a vector environment may take other options: try without --num-envs" if num_envs > 1 else ""
+        raise ArgumentError(f"Gymnasium cannot make {name!r}: {error}{_where_it_is(name) or advice}") from error
+    for wrap in around:
+        env = wrap(env)
+    return env, name
 
-    return stack_observations(env, stack) if stack > 1 else env, name
+
+def refuse_environment_options(
+    wrappers: Sequence[str], stack: int, env_option: Sequence[str], num_envs: int, reset_seed: int | None
+) -> None:
+    """Raise an error where options of Gymnasium environments are given for something else.
+
+    Args:
+        wrappers: as in :func:`collection_source`.
+        stack: the same.
+        env_option: the same.
+        num_envs: the same.
+        reset_seed: the same.
+    """
+    if wrappers or stack != 1:
+        raise ArgumentError("--wrappers and --stack are for Gymnasium environments, gym:ID")
+    if env_option or num_envs != 1 or reset_seed is not None:
+        raise ArgumentError("--env-option, --num-envs and --reset-seed are for Gymnasium environments, gym:ID")
+
+
+def _environment_options(given: Sequence[str]) -> dict[str, Any]:
+    """Arguments of ``gymnasium.make``: a value is a Python literal where it can be read as one, else text."""
+    found: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name.isidentifier():
+            raise ArgumentError(
+                f"--env-option is NAME=VALUE, such as obs_type=ram or max_episode_steps=500; got {text!r}"
+            )
+        if name in found:
+            raise ArgumentError(f"--env-option {name} is given twice")
+        try:
+            found[name] = ast.literal_eval(value)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            found[name] = value
+    return found
+
+
+def _around(wrappers: Sequence[str], stack: int, reset_seed: int | None) -> list[Any]:
+    """What is put around an environment, the innermost first."""
+    found: list[Any] = []
+    if reset_seed is not None:
+        from lapwing.environments.gymnasium_wrappers import FixedSeed
+
+        found.append(partial(FixedSeed, seed=reset_seed))
+    found += [_wrapper(name) for name in wrappers]
+    if stack > 1:
+        from lapwing.data.from_gymnasium import stack_observations
+
+        found.append(partial(stack_observations, count=stack))
+    return found
 
 
 def _where_it_is(name: str) -> str:

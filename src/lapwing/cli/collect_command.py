@@ -10,11 +10,15 @@ import tyro
 import lapwing as lw
 from lapwing.cli import terminal
 from lapwing.cli.arguments import (
+    OF_ENVIRONMENTS,
+    EnvOption,
     Flag,
     Keys,
     LayoutsFolder,
+    NumEnvs,
     Observation,
     PolicyFile,
+    ResetSeed,
     Slip,
     Stack,
     Wrappers,
@@ -56,6 +60,12 @@ class CollectCommand:
     """Wrappers of a Gymnasium environment, the innermost first: names in gymnasium.wrappers, or MODULE:NAME."""
     stack: Stack = 1
     """Join the last N observations into one, where one alone does not show the state."""
+    env_option: EnvOption = ()
+    """An argument of a Gymnasium environment, such as obs_type=ram; may be given several times."""
+    num_envs: NumEnvs = 1
+    """Step so many Gymnasium environments together, as a vector environment; the transitions are shared among them."""
+    reset_seed: ResetSeed = None
+    """Reset every episode of a Gymnasium environment with this seed: what a reset draws, such as a layout, stays."""
     seed: int = 0
     """The same seed gives the same data."""
     layouts: LayoutsFolder = None
@@ -69,7 +79,7 @@ class CollectCommand:
         """Collect and write."""
         from lapwing.storage.reading import read_array
 
-        source, label = collection_source(self.world, self.wrappers, self.stack)
+        source, label = collection_source(self.world, **{name: getattr(self, name) for name in OF_ENVIRONMENTS})
         out = self.out or Path("runs") / f"collect-{file_name(label)}"
         options: dict[str, Any] = {name: getattr(self, name) for name in OPTIONS}
         options["episode_length"] = _episode_length(self.episode_length)

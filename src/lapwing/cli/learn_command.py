@@ -15,16 +15,21 @@ import lapwing as lw
 from lapwing.cli import terminal
 from lapwing.cli.arguments import (
     GYMNASIUM_PREFIX,
+    OF_ENVIRONMENTS,
+    EnvOption,
     Flag,
     Keys,
     LayoutsFolder,
+    NumEnvs,
     Observation,
+    ResetSeed,
     Slip,
     Stack,
     Wrappers,
     collection_source,
     file_name,
     option,
+    refuse_environment_options,
     typed_command,
 )
 from lapwing.errors import ArgumentError, CannotWriteError, DamagedFileError, LapwingError
@@ -118,6 +123,12 @@ class LearnCommand:
     """Wrappers of a Gymnasium environment, the innermost first: names in gymnasium.wrappers, or MODULE:NAME."""
     stack: Stack = 1
     """Join the last N observations of a Gymnasium environment into one, where one alone does not show the state."""
+    env_option: EnvOption = ()
+    """An argument of a Gymnasium environment, such as obs_type=ram; may be given several times."""
+    num_envs: NumEnvs = 1
+    """Step so many Gymnasium environments together, as a vector environment; the transitions are shared among them."""
+    reset_seed: ResetSeed = None
+    """Reset every episode of a Gymnasium environment with this seed: what a reset draws, such as a layout, stays."""
     layouts: LayoutsFolder = None
     """Folder of *.txt layouts."""
     out: Annotated[Path | None, option("DIR", "runs/learn-SOURCE")] = None
@@ -256,24 +267,24 @@ def _data_and_ground_truth(
         with terminal.spinner("solving for the ground truth") as say:
             return lw.solve(source, dim, say=say, **options)
 
+    of_environment: dict[str, Any] = {name: getattr(arguments, name) for name in OF_ENVIRONMENTS}
     if arguments.is_data:
         if arguments.exact or arguments.slip is not None or arguments.observation is not None:
             raise ArgumentError("--exact, --slip and --observation are for worlds; a data folder is taken as it is")
-        if arguments.wrappers or arguments.stack != 1:
-            raise ArgumentError("--wrappers and --stack are for Gymnasium environments, gym:ID")
+        refuse_environment_options(**of_environment)
         data = _with_keys(_checked_data(arguments.source), arguments.keys)
         world = lw.environments.world_from_description(data.metadata.get("world"))
         return data, None if world is None else ground_truth(world)
     options: dict[str, Any] = {name: getattr(arguments, name) for name in ("observation", "slip", "layouts")}
-    source, label = collection_source(arguments.source, arguments.wrappers, arguments.stack)
     in_gymnasium = arguments.source.startswith(GYMNASIUM_PREFIX)
+    # Own worlds repeat their experience; that of other environments is kept, to resume from without making them again.
+    kept = out / EXPERIENCE if in_gymnasium and not arguments.exact else None
+    if kept is not None and (kept / MANIFEST).is_file():
+        return _checked_data(kept), None
+    source, label = collection_source(arguments.source, **of_environment)
     truth = None if in_gymnasium else ground_truth(source, **options)
     if arguments.exact:
         return lw.operator(source, **options), truth
-    # Own worlds repeat their experience; that of other environments is kept, to resume from.
-    kept = out / EXPERIENCE if in_gymnasium else None
-    if kept is not None and (kept / MANIFEST).is_file():
-        return _checked_data(kept), truth
     with terminal.progress_bar(f"collecting from {label}") as progress:
         seed = arguments.seed or 0
         options["keys"] = arguments.keys
@@ -402,15 +413,23 @@ def _from_stored(folder: Path, configuration: "RunConfiguration") -> LearnComman
         raise DamagedFileError(f"{damaged}: {error}; begin the run again") from error
     if not found.source or found.dim is None or found.seed is None or not 1 <= found.seeds <= MAX_SEEDS:
         raise DamagedFileError(f"{damaged}: source, dim, seed or seeds cannot be; begin the run again")
-    names = [found.source.removeprefix(GYMNASIUM_PREFIX)] if found.source.startswith(GYMNASIUM_PREFIX) else []
-    imported = [name for name in (*names, *found.wrappers) if ":" in name]
-    if imported:
-        # The module named before a colon is imported: a file must not choose which code is run.
-        raise DamagedFileError(
-            f"{folder} was learned from {imported[0]}, which names code to import; a file is not allowed to: "
-            "collect with your own script, then `lapwing learn DATA`"
-        )
     return found
+
+
+def _refuse_code(arguments: LearnCommand, folder: Path) -> None:
+    """Raise an error where experience must be collected again from code that ``run.json`` names.
+
+    The module named before a colon is imported: a file must not choose which code is run. Where the experience is kept,
+    nothing is imported.
+    """
+    is_environment = arguments.source.startswith(GYMNASIUM_PREFIX)
+    names = [arguments.source.removeprefix(GYMNASIUM_PREFIX)] if is_environment else []
+    for name in (*names, *arguments.wrappers):
+        if ":" in name:
+            raise DamagedFileError(
+                f"{folder} was to be learned from {name}, which names code to import, and its experience was not "
+                "collected yet; a file is not allowed to choose code: type the whole command again, with --overwrite"
+            )
 
 
 def _as_path(kind: type, value: object) -> Path:
@@ -421,7 +440,8 @@ def _as_path(kind: type, value: object) -> Path:
 
 def _resumed(given: LearnCommand, folder: Path) -> "tuple[LearnCommand, RunConfiguration]":
     """The arguments a run was started with, shown as ``given`` asks."""
-    from lapwing.storage.run_configuration import read_configuration
+    from lapwing.data.trajectories import MANIFEST
+    from lapwing.storage.run_configuration import EXPERIENCE, FINISHED, read_configuration
 
     others = [
         one.name for one in fields(given) if one.name not in WITH_RESUME and getattr(given, one.name) != one.default
@@ -433,6 +453,8 @@ def _resumed(given: LearnCommand, folder: Path) -> "tuple[LearnCommand, RunConfi
     if configuration is None:
         raise ArgumentError(f"{folder} holds no run that `lapwing learn` started; start one without --resume")
     original = _from_stored(folder, configuration)
+    if configuration.status != FINISHED and not (folder / EXPERIENCE / MANIFEST).is_file():
+        _refuse_code(original, folder)
     return replace(
         original, out=folder, json=given.json, no_report=given.no_report or original.no_report
     ), configuration

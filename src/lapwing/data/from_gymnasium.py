@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial, reduce
 from operator import getitem
 from pathlib import Path
@@ -166,6 +167,9 @@ def _record_vector(
     record: tuple[str, ...],
     report: _Progress,
 ) -> EpisodeRecorder:
+    if getattr(env, "batch_size", env.num_envs) != env.num_envs:
+        # Which environments a batch is from changes from step to step.
+        raise ArgumentError("this vector environment steps some of its environments at a time; leave batch_size out")
     mode = AutoresetMode(env.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP))
     observations, _ = env.reset(seed=seed)
     env.action_space.seed(seed)
@@ -396,7 +400,8 @@ def _is_goal(name: str) -> bool:
     return "achieved" not in words and any(word in words for word in GOAL_WORDS)
 
 
-class _OneHot(NamedTuple):
+@dataclass(frozen=True)
+class _OneHot:
     """From numbers of states to one-hot rows."""
 
     numbers: NDArray[np.int64]
