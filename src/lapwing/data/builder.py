@@ -159,7 +159,12 @@ class TrajectoryBuilder:
                 self._append(f"observations.{number}", rows)
             self._states += len(rows)
         else:
-            self._add_rows(states)
+            begin = 0
+            # In pieces, so that it is known early whether looking for repeated observations is worth the time.
+            while self._table is not None and len(states) - begin > DECIDE_AFTER:
+                self._add_rows(states[begin : begin + DECIDE_AFTER])
+                begin += DECIDE_AFTER
+            self._add_rows(states[begin:])
         for name, part in transitions.items():
             if isinstance(part, dict):
                 for number, rows in enumerate(part.values()):

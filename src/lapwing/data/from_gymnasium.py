@@ -176,8 +176,7 @@ def _record_vector(
     act, sample = _action_function(policy, env.action_space), env.action_space.sample
     first = entries.pick(observations)
     recorder = make(first, env.num_envs, _slots(first, env.num_envs, steps))
-    nowhere = np.zeros(env.num_envs, dtype=bool)
-    resetting, any_resets = nowhere, False
+    resetting = np.zeros(env.num_envs, dtype=bool)
     transitions: dict[str, Any] = {}
     left = steps
     while True:
@@ -187,28 +186,26 @@ def _record_vector(
             made = {"actions": actions, "rewards": rewards}
             transitions = {name: made[name] for name in record}
         slot = recorder.extend(entries.pick(observations), transitions)
+        recorder.ended(slot, terminated, truncated)
         ended = np.logical_or(terminated, truncated)
-        any_ends = ended.any()
-        if any_resets:
+        moved = env.num_envs
+        if mode is AutoresetMode.NEXT_STEP:
             # The step after an ending only resets: its observation begins an episode and ends no transition.
             recorder.restarted(slot, resetting)
-        if any_ends:
-            recorder.ended(slot, terminated & ~resetting, truncated & ~resetting)
-            if mode is AutoresetMode.SAME_STEP:
-                for i in np.flatnonzero(ended).tolist():
-                    recorder.replace(slot, i, entries.pick(infos["final_obs"][i]))
-        moved = env.num_envs - int(np.count_nonzero(resetting)) if any_resets else env.num_envs
+            moved -= int(np.count_nonzero(resetting))
+        elif mode is AutoresetMode.SAME_STEP:
+            for i in np.flatnonzero(ended).tolist():
+                recorder.replace(slot, i, entries.pick(infos["final_obs"][i]))
         if moved >= left:
-            counted = np.cumsum(~resetting) <= left
-            recorder.leave_out(slot, resetting | ~counted)
+            recorder.leave_out(slot, resetting | (np.cumsum(~resetting) > left))
             return recorder
         left -= moved
-        if any_ends and mode is not AutoresetMode.NEXT_STEP:
+        if mode is AutoresetMode.NEXT_STEP:
+            resetting = ended
+        elif ended.any():
             if mode is AutoresetMode.DISABLED:
                 observations, _ = env.reset(options={"reset_mask": ended})
             recorder.begin(entries.pick(observations), ended)
-        elif mode is AutoresetMode.NEXT_STEP:
-            resetting, any_resets = ended, any_ends
         if report.wanted:
             report(steps - left)
 

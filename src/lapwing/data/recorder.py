@@ -162,7 +162,8 @@ class EpisodeRecorder:
         sizes = np.diff(starts, append=len(cells))
         lasts = cells[starts + sizes - 1]
         terminated, truncated = (flags[slots].reshape(-1)[lasts] for flags in (self._terminated, self._truncated))
-        over = terminated | truncated
+        # A step that only reset an environment ends nothing.
+        over = (terminated | truncated) & ((sizes > 1) | ~first[starts])
         if self._count == 1:
             self._hand_over_all(cells, ~first)
         # Cells ascend with time and then with environments, which is the order of the ends.
