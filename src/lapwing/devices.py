@@ -136,7 +136,9 @@ def encoded_by_rows(encode: Callable[[jax.Array], jax.Array], mesh: Mesh | None)
     rows, whole = _sharding(mesh, ROWS), everywhere(mesh)
 
     def shared(observations: jax.Array) -> jax.Array:
-        return _constrained(encode(_constrained(observations, rows)), whole)
+        # By rows at the end as well: else XLA gathers the wider input of the last layer, which all devices then repeat.
+        values = _constrained(encode(_constrained(observations, rows)), rows)
+        return _constrained(values, whole)
 
     return shared
 
