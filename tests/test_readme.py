@@ -84,12 +84,8 @@ def test_an_example_runs_and_stays_in_its_folder(
 
 
 def test_every_file_that_a_page_links_to_exists() -> None:
-    pages = [
-        ROOT / "README.md",
-        ROOT / "CONTRIBUTING.md",
-        ROOT / "CHANGELOG.md",
-        *sorted((ROOT / "docs").rglob("*.md")),
-    ]
+    pages = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+    pages += sorted((ROOT / "docs").rglob("*.md"))
     for page in pages:
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
             # The API reference is made when the site is built.
