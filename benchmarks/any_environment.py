@@ -43,7 +43,7 @@ CASES = {
     "FrozenLake 4x4": Case("gym:FrozenLake-v1 --data-steps 300000 --dim 5"),
     "FrozenLake 8x8": Case("gym:FrozenLake8x8-v1 --data-steps 300000 --dim 6"),
     "CliffWalking": Case("gym:CliffWalking-v1 --data-steps 300000 --dim 6"),
-    "Taxi": Case("gym:Taxi-v3 --data-steps 500000 --dim 6"),
+    "Taxi": Case("gym:Taxi-v4 --data-steps 500000 --dim 6"),
     "MiniGrid FourRooms, full view": Case(
         "gym:minigrid:MiniGrid-FourRooms-v0 --wrappers minigrid.wrappers:FullyObsWrapper --keys image "
         "--reset-seed 0 --data-steps 200000 --dim 6"
