@@ -45,13 +45,16 @@ CASES = {
     "CliffWalking": Case("gym:CliffWalking-v1 --data-steps 300000 --dim 6"),
     "Taxi": Case("gym:Taxi-v4 --data-steps 500000 --dim 6"),
     "MiniGrid FourRooms, full view": Case(
-        "gym:minigrid:MiniGrid-FourRooms-v0 --wrappers minigrid.wrappers:FullyObsWrapper --keys image "
-        "--reset-seed 0 --data-steps 200000 --dim 6"
+        "gym:minigrid:MiniGrid-FourRooms-v0 --reset-seed 1 --keys image --env-option max_steps=200 --data-steps 100000 "
+        "--dim 6 --wrappers lapwing.environments.gymnasium_wrappers:RandomStart minigrid.wrappers:FullyObsWrapper"
     ),
     "MiniGrid Empty 8x8, own view and direction": Case(
         "gym:minigrid:MiniGrid-Empty-8x8-v0 --keys image direction --data-steps 50000 --dim 5"
     ),
-    "PointMaze UMaze": Case(f"{ROBOTICS}PointMaze_UMaze-v3 --keys observation --data-steps 200000 --dim 6", (0, 1)),
+    "PointMaze UMaze": Case(
+        f"{ROBOTICS}PointMaze_UMaze-v3 --env-option continuing_task=True --keys observation --data-steps 200000 --dim 6",
+        (0, 1),
+    ),
     "AntMaze UMaze": Case(f"{ROBOTICS}AntMaze_UMaze-v5 --keys observation achieved_goal --data-steps 50000 --dim 4"),
     "CartPole": Case("gym:CartPole-v1 --num-envs 8 --data-steps 100000 --dim 4"),
     "Acrobot": Case("gym:Acrobot-v1 --num-envs 8 --data-steps 100000 --dim 4"),
