@@ -3,8 +3,10 @@
 import ast
 import importlib
 import importlib.util
+import io
 import re
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
@@ -166,7 +168,9 @@ def _where_it_is(name: str) -> str:
         if importlib.util.find_spec(package) is None:
             continue
         try:
-            importlib.import_module(package)
+            # Some packages print notices when they are imported, which would stand before our message.
+            with redirect_stderr(io.StringIO()), redirect_stdout(io.StringIO()):
+                importlib.import_module(package)
             gymnasium.spec(name)
         except (gymnasium.error.Error, ImportError):
             continue

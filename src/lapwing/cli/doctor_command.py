@@ -25,6 +25,7 @@ REQUIRED = (
 EXTRAS = {
     "minari": ("minari", "data sets of Minari"),
     "options": ("simpleoptions", "options of BaRL-SimpleOptions"),
+    "atari": ("ale-py", "Atari games (under the GPL)"),
     "minigrid": ("minigrid", "MiniGrid environments"),
     "robotics": ("gymnasium-robotics", "PointMaze and AntMaze"),
     "ray": ("ray", "studies on a cluster"),
