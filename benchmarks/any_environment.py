@@ -65,7 +65,9 @@ CASES = {
         f"{ATARI}MontezumaRevenge-v5 --env-option obs_type=ram --data-steps 100000 --dim 6"
     ),
     "Montezuma's Revenge, images": Case(f"{ATARI}MontezumaRevenge-v5 --num-envs 8 --data-steps 100000 --dim 6"),
-    "images 84x84 of UMaze": Case("images:84:UMaze --data-steps 100000 --dim 6"),
+    "images 84x84 of UMaze": Case(
+        "{folder}/data --dim 6", before="collect images:84:UMaze --steps 100000 --out {folder}/data"
+    ),
     "1M images 84x84 of UMaze": Case(
         "{folder}/data --dim 6 --memory 1", before="collect images:84:UMaze --steps 1000000 --out {folder}/data"
     ),
@@ -117,7 +119,8 @@ def found(case: Case, folder: Path) -> dict[str, Any]:
     kept = folder / "run" / "experience"
     if world is not None:
         row |= {"cosine": lw.score(model, lw.solve(world, dim=model.dim)).subspace_cosine, "truth": "ground truth"}
-        row["transitions"] = model.metadata.get("steps_collected") or report.get("transitions")
+    if (folder / "data").is_dir():
+        row["transitions"] = lw.Trajectories.load(folder / "data", mmap=True).num_transitions
     if kept.is_dir():
         data = lw.Trajectories.load(kept, mmap=True)
         row["transitions"] = data.num_transitions

@@ -232,11 +232,11 @@ def test_solve_names_the_data_folder_it_stands_in(run: Any, tmp_path: Path, monk
     assert run("solve . --dim 2 --out ../model --json").json["world"] == "data"
 
 
-def test_solve_takes_a_matrix_and_draws_no_map_of_it(run: Any) -> None:
+def test_solve_takes_a_matrix_and_draws_it_by_the_numbers_of_its_states(run: Any) -> None:
     np.save("ring.npy", np.roll(np.eye(5), 1, axis=1))
     result = run("solve ring.npy --dim 3 --out out --json")
     assert result.code == 0
-    assert "eigenvectors.png" not in result.json["files"]
+    assert "eigenvectors.png" in result.json["files"]
     # The symmetrised directed ring: 1 - cos(2 pi k / 5).
     assert result.json["spectrum"][1]["one_step"] == pytest.approx(1.0 - np.cos(2.0 * np.pi / 5.0))
 

@@ -103,14 +103,16 @@ def test_a_data_folder_takes_no_options_of_environments(run: Any) -> None:
     assert "are for Gymnasium" in run("learn data --num-envs 2").err
 
 
-def test_a_key_of_recorded_data_is_learned_from(run: Any) -> None:
+def test_some_or_all_keys_of_recorded_data_are_learned_from(run: Any) -> None:
     rng = np.random.default_rng(0)
     episodes = [np.cumsum(rng.choice([-1, 1], 50))[:, None] % 7 for _ in range(30)]
     lw.from_arrays({"place": episodes, "goal": [0 * one for one in episodes]}).save("data")
-    assert "several keys" in run("learn data --dim 2 --steps 2").err
-    assert "got --keys place goal" in run("learn data --dim 2 --steps 2 --keys place goal").err
     assert run("learn data --dim 2 --steps 2 --keys place --no-report --out run").code in (0, 3)
     assert lw.load("run").dim == 2
+    assert run("learn data --dim 2 --steps 2 --no-report --out both").code in (0, 3)
+    values = lw.load("both").transform({"place": episodes[0], "goal": 0 * episodes[0]})
+    assert values.shape == (50, 2)
+    assert "no key" in run("learn data --keys place gaol").err
 
 
 @pytest.mark.slow

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lapwing.data.trajectories import Trajectories
+from lapwing.data.trajectories import Trajectories, forget_pages
 
 BLOCKS = 32
 MOST_STATES = 1 << 20
 # Numbers of a block that are looked at together.
-MOST_NUMBERS = 1 << 25
+MOST_NUMBERS = 1 << 23
 MOST_FUNCTIONS = 64
 # Asymmetry of a reversible process stays below so many times what noise gives; smaller shares do not matter.
 DIRECTED_ERRORS = 3.0
@@ -59,6 +59,7 @@ def directedness(data: Trajectories) -> Directedness:
     for begin, end in itertools.pairwise(bounds.tolist()):
         rows = data.numbers(data.rows(np.arange(begin, end + 1)))
         values = rows if mixing is None else rows @ mixing
+        forget_pages(data.observations)
         here = np.flatnonzero(data.steps_left(begin, end) >= 1)
         if len(here):
             before, after = values[here], values[here + 1]

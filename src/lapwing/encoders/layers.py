@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from lapwing.data.trajectories import all_finite, row_blocks
+from lapwing.data.trajectories import all_finite, forget_pages, row_blocks
 from lapwing.errors import ArgumentError, DataError, UnknownNameError, did_you_mean
 
 _BLOCK = 4096
@@ -103,7 +103,9 @@ def image_statistics(observations: NDArray[np.generic], weights: NDArray[np.floa
         return observations[block].reshape(len(share[block]), -1).astype(np.float64)
 
     mean = sum(share[block] @ images(block) for block in blocks)
+    forget_pages(observations)
     variance = sum(share[block] @ np.mean((images(block) - mean) ** 2, axis=1) for block in blocks)
+    forget_pages(observations)
     deviation = float(np.sqrt(variance))
     # Images that are all the same differ from their mean by rounding only, which must not be scaled up to 1.
     constant = deviation <= 1e-9 * float(np.max(np.abs(mean)))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from lapwing.checks import shown
 from lapwing.data.packing import RowFormat
+from lapwing.data.trajectories import forget_pages
 from lapwing.encoders.convolution import conv
 from lapwing.encoders.encoder import Encoder
 from lapwing.encoders.fourier import fourier, fourier_statistics
@@ -291,6 +292,7 @@ class NetworkEncoder(eqx.Module):
             size = min(CHUNK_ROWS, 1 << (len(rows) - 1).bit_length())
             padded = np.concatenate([rows, np.broadcast_to(rows[:1], (size - len(rows), *rows.shape[1:]))])
             values[start : start + len(rows)] = np.asarray(_apply(self.module, padded))[: len(rows)]
+            forget_pages(given)
         return values
 
     def config(self) -> dict[str, Any]:

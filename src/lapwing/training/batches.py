@@ -12,7 +12,7 @@ from jax.experimental import sparse as jax_sparse
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
-from lapwing.data.trajectories import Trajectories
+from lapwing.data.trajectories import Trajectories, forget_pages
 from lapwing.errors import DataError
 from lapwing.objectives import Values
 from lapwing.operators.lags import LagDistribution, states_by_steps_left, states_with_steps_left
@@ -367,8 +367,10 @@ def pair_sampler(
     del order
     distinct = len(data.observations) if data.has_table else data.num_states
     rows = np.arange(data.num_states, dtype=np.int32) if data.ids is None else np.asarray(data.ids, dtype=np.int32)
+    observations = jnp.asarray(np.asarray(data.observations if held else data.observations[:0]))
+    forget_pages(data.observations)
     return PairSampler(
-        observations=jnp.asarray(np.asarray(data.observations if held else data.observations[:0])),
+        observations=observations,
         rows=jnp.asarray(rows),
         starts=jnp.asarray(starts),
         left=jnp.asarray(left),
@@ -470,7 +472,9 @@ def rows_of(observations: NDArray[Any], rows: NDArray[np.integer[Any]]) -> NDArr
         (k, ...) a copy.
     """
     distinct, places = np.unique(rows, return_inverse=True)
-    return np.asarray(observations[distinct])[places]
+    found: NDArray[Any] = np.asarray(observations[distinct])[places]
+    forget_pages(observations)
+    return found
 
 
 def _unit_interval(bits: jax.Array) -> jax.Array:

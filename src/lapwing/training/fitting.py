@@ -133,7 +133,7 @@ class FitSource(eqx.Module):
 
 
 def fit_source(
-    observations: NDArray[Any], targets: Targets, batch_size: int, rows: NDArray[np.int32] | None = None
+    observations: NDArray[Any] | jax.Array, targets: Targets, batch_size: int, rows: NDArray[np.int32] | None = None
 ) -> FitSource:
     """Batches of random states with their targets, on the device.
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lapwing.data.trajectories import Trajectories
 from lapwing.encoders.layers import Dense, Perceptron
-from lapwing.training.batches import Source, Streamed
+from lapwing.training.batches import PairSampler, Source, Streamed, rows_of
 from lapwing.training.fitting import (
     NOISY_LAG,
     PARTITIONS,
@@ -158,7 +158,7 @@ def with_solved_last_layer(state: TrainState, observations: NDArray[Any], target
     chosen = np.arange(0, len(observations), -(-len(observations) // SOLVED_ROWS))
     for begin in range(0, len(chosen), ENCODED_ROWS):
         rows = chosen[begin : begin + ENCODED_ROWS]
-        values = features.encode(np.asarray(observations[rows]))
+        values = features.encode(rows_of(observations, rows))
         values = np.pad(values, ((0, 0), (0, 1)), constant_values=1.0)
         gram += values.T @ values
         cross += values.T @ targets.at(rows).astype(np.float32)
@@ -174,6 +174,9 @@ def _last_layer(encoder: Any) -> Any:
 def _fit_source(task: Task, data: Trajectories, targets: Targets, seed: int) -> Source | Streamed:
     """Batches of states with their targets, in parts where the data are larger than what may be held."""
     limit = task.held_bytes
+    if data is task.data and isinstance(task.source, PairSampler) and limit is None:
+        # On the device already.
+        return fit_source(task.source.observations, targets, task.fitted_rows)
     if limit is None or data.observations.nbytes <= limit:
         return fit_source(data.observations, targets, task.fitted_rows)
     return streamed_fit(data.observations, targets, task.fitted_rows, limit, seed)

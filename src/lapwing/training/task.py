@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from lapwing.data.directedness import Directedness, directedness
 from lapwing.data.packing import RowFormat
-from lapwing.data.trajectories import Trajectories
+from lapwing.data.trajectories import Trajectories, forget_pages
 from lapwing.diagnostics.problems import ProblemError, unlearnable
 from lapwing.encoders.convolution import patch_side
 from lapwing.encoders.networks import (
@@ -364,6 +364,7 @@ def data_digest(data: Data) -> str:
         rows = max(1, BLOCK_BYTES * len(array) // max(array.nbytes, 1))
         for begin in range(0, len(array), rows):
             digest.update(np.ascontiguousarray(array[begin : begin + rows]).reshape(-1).view(np.uint8).data)
+            forget_pages(array)
     return digest.hexdigest()[:32]
 
 
