@@ -325,7 +325,7 @@ def _models(
         def report(line: "lw.training.Progress") -> None:
             terms = (line.metrics["loss"], line.metrics.get("barrier", np.nan))
             numbers = [line.summary.get(quality), *(float(np.mean(term)) for term in terms)]
-            cells = ["-" if number is None else f"{number:.4f}" for number in numbers]
+            cells = ["-" if number is None or np.isnan(number) else f"{number:.4f}" for number in numbers]
             show(line.step, line.steps, [f"{line.step:,}", *cells])
             for logger in loggers:
                 logger(line)
