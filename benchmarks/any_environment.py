@@ -64,7 +64,9 @@ CASES = {
     "Montezuma's Revenge, RAM": Case(
         f"{ATARI}MontezumaRevenge-v5 --env-option obs_type=ram --data-steps 100000 --dim 6"
     ),
-    "Montezuma's Revenge, images": Case(f"{ATARI}MontezumaRevenge-v5 --num-envs 8 --data-steps 100000 --dim 6"),
+    "Montezuma's Revenge, images": Case(
+        f"{ATARI}MontezumaRevenge-v5 --num-envs 8 --env-option stack_num=1 --data-steps 100000 --dim 6 --steps 400"
+    ),
     "images 84x84 of UMaze": Case(
         "{folder}/data --dim 6", before="collect images:84:UMaze --steps 100000 --out {folder}/data"
     ),

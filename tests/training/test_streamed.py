@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.data.trajectories import Trajectories
+from lapwing.data.trajectories import Trajectories, forget_pages
 from lapwing.operators.lags import geometric_lags
 from lapwing.training import Progress, pair_sampler, task
 from lapwing.training.batches import rows_of, streamed_pairs
@@ -111,3 +111,18 @@ def test_little_data_are_held_whole(walk: Trajectories, monkeypatch: pytest.Monk
     assert little.held_bytes == 4_000
     with pytest.raises(lw.LapwingError, match="memory must be"):
         lw.training.make_config(memory=0.0)
+
+
+def test_pages_of_a_mapped_file_that_are_given_back_are_read_again(tmp_path: Path) -> None:
+    wanted = np.random.default_rng(0).integers(0, 255, (5000, 20), dtype=np.uint8)
+    np.save(tmp_path / "rows.npy", wanted)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    rows = np.random.default_rng(1).integers(0, 5000, 9000)
+    np.testing.assert_array_equal(rows_of(mapped, rows), wanted[rows])
+    forget_pages(mapped[10:20])
+    np.testing.assert_array_equal(mapped, wanted)
+    forget_pages(wanted)
+    changed = np.load(tmp_path / "rows.npy", mmap_mode="c")
+    changed[0] = 7
+    forget_pages(changed)
+    assert (changed[0] == 7).all()

@@ -100,12 +100,12 @@ def image_statistics(observations: NDArray[np.generic], weights: NDArray[np.floa
     blocks = list(row_blocks(observations.shape, np.dtype(np.float64).itemsize))
 
     def images(block: slice) -> NDArray[np.float64]:
-        return observations[block].reshape(len(share[block]), -1).astype(np.float64)
+        found = observations[block].reshape(len(share[block]), -1).astype(np.float64)
+        forget_pages(observations)
+        return found
 
     mean = sum(share[block] @ images(block) for block in blocks)
-    forget_pages(observations)
     variance = sum(share[block] @ np.mean((images(block) - mean) ** 2, axis=1) for block in blocks)
-    forget_pages(observations)
     deviation = float(np.sqrt(variance))
     # Images that are all the same differ from their mean by rounding only, which must not be scaled up to 1.
     constant = deviation <= 1e-9 * float(np.max(np.abs(mean)))

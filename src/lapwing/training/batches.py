@@ -20,6 +20,7 @@ from lapwing.operators.operator import Operator
 
 DENSE_STATES = 4000
 MAX_TERMS = 512
+ROWS_READ = 1 << 12
 TAIL = 1e-3
 LARGEST_DRIFT = 1e-6
 
@@ -472,9 +473,11 @@ def rows_of(observations: NDArray[Any], rows: NDArray[np.integer[Any]]) -> NDArr
         (k, ...) a copy.
     """
     distinct, places = np.unique(rows, return_inverse=True)
-    found: NDArray[Any] = np.asarray(observations[distinct])[places]
-    forget_pages(observations)
-    return found
+    read = np.empty((len(distinct), *observations.shape[1:]), dtype=observations.dtype)
+    for begin in range(0, len(distinct), ROWS_READ):
+        read[begin : begin + ROWS_READ] = observations[distinct[begin : begin + ROWS_READ]]
+        forget_pages(observations)
+    return read[places]
 
 
 def _unit_interval(bits: jax.Array) -> jax.Array:
