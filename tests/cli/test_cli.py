@@ -49,7 +49,8 @@ def test_learn_writes_a_run_that_loads_and_scores(run: Any, tmp_path: Path) -> N
     assert result.json["config"]["seed"] == 3
     assert result.json["scores"]["learned"]["subspace_cosine"] > 0.99
     assert result.json["scores"]["baseline"]["subspace_cosine"] > 0.99
-    names = {path.name for path in (tmp_path / "run").iterdir()} - {".lock", "run.json", "checkpoints", "ground_truth"}
+    others = {".lock", "run.json", "checkpoints", "ground_truth", "episodes"}
+    names = {path.name for path in (tmp_path / "run").iterdir()} - others
     wanted = {"model.json", "model.safetensors", "config.json", "metrics.csv", "spectrum.csv"}
     wanted |= {"audit.json", "scores.json", "provenance.json", "report.html"}
     assert wanted | {"curves.png", "spectrum.png", "eigenvectors.png"} == names
