@@ -110,9 +110,12 @@ def test_some_or_all_keys_of_recorded_data_are_learned_from(run: Any) -> None:
     assert run("learn data --dim 2 --steps 2 --keys place --no-report --out run").code in (0, 3)
     assert lw.load("run").dim == 2
     assert run("learn data --dim 2 --steps 2 --no-report --out both").code in (0, 3)
+    assert Path("both/eigenvectors.png").is_file()
     values = lw.load("both").transform({"place": episodes[0], "goal": 0 * episodes[0]})
     assert values.shape == (50, 2)
     assert "no key" in run("learn data --keys place gaol").err
+    assert run("solve data --dim 2 --out solved").code in (0, 3)
+    assert Path("solved/eigenvectors.png").is_file()
 
 
 @pytest.mark.slow

@@ -1,5 +1,6 @@
 """Functions on a world as images: one number per drawn point, diverging around zero."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 from numpy.typing import NDArray
 
+from lapwing.data.packing import RowFormat
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.environments import World
 from lapwing.errors import ArgumentError
@@ -60,19 +62,23 @@ def draw_world(ax: Axes, world: World) -> AxesImage:
     return image
 
 
-def field_values(model: LaplacianRepresentation, points: NDArray[Any]) -> NDArray[np.float64]:
+def field_values(
+    model: LaplacianRepresentation, points: NDArray[Any] | Mapping[str, NDArray[Any]]
+) -> NDArray[np.float64]:
     """Evaluate the components at observations, some of which a table of states may not know.
 
     Args:
         model: the representation.
-        points: (n, ...) observations, such as a world's ``field_points()``.
+        points: (n, ...) observations, such as a world's ``field_points()``; a dictionary where they have several keys.
 
     Returns:
         (n, dim) components; NaN at observations that a table does not contain.
     """
     if not isinstance(model.encoder, LookupEncoder):
         return np.asarray(model.transform(points), dtype=np.float64)
-    numbers = model.encoder.numbers_of(points)
+    layout = RowFormat.from_metadata(model.metadata)
+    rows: Any = layout.pack(points) if layout is not None and isinstance(points, Mapping) else points
+    numbers = model.encoder.numbers_of(rows)
     return np.where(numbers[:, None] >= 0, model.encoder.values[numbers, : model.dim], np.nan)
 
 

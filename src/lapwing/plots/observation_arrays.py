@@ -115,7 +115,7 @@ def values_at(model: LaplacianRepresentation, observations: Observations) -> NDA
     """
     count = count_of(observations)
     blocks = [np.arange(begin, min(begin + BLOCK, count)) for begin in range(0, count, BLOCK)]
-    return np.concatenate([field_values(model, rows_of(observations, block)) for block in blocks])  # type: ignore[arg-type]
+    return np.concatenate([field_values(model, rows_of(observations, block)) for block in blocks])
 
 
 def picture_of(image: NDArray[Any]) -> NDArray[Any]:

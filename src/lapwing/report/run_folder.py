@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lapwing.data import audit as audited
+from lapwing.data.packing import RowFormat
 from lapwing.data.trajectories import ARRAY_FILES, Trajectories
 from lapwing.data.trajectories import MANIFEST as DATA_MANIFEST
 from lapwing.definitions import one_step, successor
@@ -125,8 +126,9 @@ def write_run(
         write_array(out / "observations.npy", observations)
         written.append(out / "observations.npy")
     _remove_episodes(out / EPISODES)
-    if isinstance(data, Trajectories):
-        sample_episodes(data, states=_states_to_keep(data)).save(out / EPISODES)
+    kept = sample_episodes(data, states=_states_to_keep(data)) if isinstance(data, Trajectories) else None
+    if kept is not None:
+        kept.save(out / EPISODES)
     history = model.metadata.get("history")
     if history:
         written.append(write_csv(out / "metrics.csv", learning_history(model.metadata)))
@@ -135,7 +137,12 @@ def write_run(
     for what in (what for what, drawable in figures.items() if drawable):
         figure = representation_figure({out.name: model}, what, style=SCREEN)
         written.append(save_figure(figure, out / f"{what}.png"))
-    drawn = model.encoder.observations if isinstance(model.encoder, LookupEncoder) else observations
+    drawn: Any = observations
+    if isinstance(model.encoder, LookupEncoder):
+        layout = RowFormat.from_metadata(model.metadata)
+        drawn = model.encoder.observations if layout is None else layout.unpack(model.encoder.observations)
+    elif observations is None and kept is not None and kept.keys:
+        drawn = kept.observations
     if not picture and drawn is not None and model.dim > 1:
         figure = observations_figure(model, drawn, style=SCREEN)
         written.append(save_figure(figure, out / "eigenvectors.png"))
