@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.data.trajectories import Trajectories, forget_pages
+from lapwing.data.trajectories import Trajectories
 from lapwing.operators.lags import geometric_lags
+from lapwing.storage.reading import forget_pages
 from lapwing.training import Progress, pair_sampler, task
 from lapwing.training.batches import rows_of, streamed_pairs
 from lapwing.training.fitting import FitSource, Targets, streamed_fit

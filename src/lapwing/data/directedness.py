@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lapwing.data.trajectories import Trajectories, forget_pages
+from lapwing.data.trajectories import Trajectories
+from lapwing.storage.reading import forget_pages
 
 BLOCKS = 32
 MOST_STATES = 1 << 20

@@ -1,7 +1,6 @@
 """One container for all experience: episodes of named arrays, with repeated observations stored once."""
 
 import math
-import mmap as mapping
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -566,19 +565,6 @@ def all_finite(observations: NDArray[Any]) -> bool:
         return True
     blocks = row_blocks(observations.shape, observations.itemsize)
     return all(bool(np.isfinite(observations[block]).all()) for block in blocks)
-
-
-def forget_pages(array: NDArray[Any]) -> None:
-    """Give back the memory of a mapped file that has been read; what is read again comes from the disk.
-
-    Args:
-        array: of any kind; only memory maps have such pages.
-    """
-    owner: Any = array
-    while isinstance(owner, np.ndarray) and not isinstance(owner, np.memmap):
-        owner = owner.base
-    if isinstance(owner, np.memmap) and owner.mode != "c" and hasattr(mapping, "MADV_DONTNEED"):
-        owner._mmap.madvise(mapping.MADV_DONTNEED)  # type: ignore[attr-defined]
 
 
 def write_manifest(

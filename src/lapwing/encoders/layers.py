@@ -14,8 +14,9 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from lapwing.data.trajectories import all_finite, forget_pages, row_blocks
+from lapwing.data.trajectories import all_finite, row_blocks
 from lapwing.errors import ArgumentError, DataError, UnknownNameError, did_you_mean
+from lapwing.storage.reading import forget_pages
 
 _BLOCK = 4096
 # Images that tell the mean image and the deviation around it well enough.

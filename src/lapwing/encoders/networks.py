@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from lapwing.checks import shown
 from lapwing.data.packing import RowFormat
-from lapwing.data.trajectories import forget_pages
 from lapwing.encoders.convolution import conv
 from lapwing.encoders.encoder import Encoder
 from lapwing.encoders.fourier import fourier, fourier_statistics
@@ -28,7 +27,7 @@ from lapwing.encoders.mlp import mlp
 from lapwing.encoders.several import several, several_statistics
 from lapwing.encoders.table import table
 from lapwing.errors import ArgumentError, DamagedFileError, LapwingError, UnknownNameError, did_you_mean
-from lapwing.storage.reading import convert
+from lapwing.storage.reading import convert, forget_pages
 from lapwing.storage.schemas import NetworkRecord, RotatedRecord
 
 CHUNK_ROWS = 4096

@@ -6,6 +6,7 @@ Nothing is allocated because a file says so: what its header announces is compar
 import csv
 import json
 import math
+import mmap as mapping
 import os
 import stat
 import zlib
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 
 from lapwing.errors import ArgumentError, DamagedFileError, DataError
 
+CHECKED_BYTES = 1 << 26
 MAX_MANIFEST_BYTES = 64 << 20
 MAX_DEPTH = 64
 # Enough for any seed, few enough that the number is still a float.
@@ -212,6 +214,19 @@ def read_rows(path: Path) -> list[dict[str, float]]:
         raise DamagedFileError(f"{path} is not a table of numbers ({_short(error)}); {FOREIGN}") from error
 
 
+def forget_pages(array: NDArray[Any]) -> None:
+    """Give back the memory of a mapped file that has been read; what is read again comes from the disk.
+
+    Args:
+        array: of any kind; only memory maps have such pages.
+    """
+    owner: Any = array
+    while isinstance(owner, np.ndarray) and not isinstance(owner, np.memmap):
+        owner = owner.base
+    if isinstance(owner, np.memmap) and owner.mode != "c" and hasattr(mapping, "MADV_DONTNEED"):
+        owner._mmap.madvise(mapping.MADV_DONTNEED)  # type: ignore[attr-defined]
+
+
 def crc32(array: NDArray[Any]) -> int:
     """Checksum of an array: its bytes in C order, then its type and shape.
 
@@ -221,7 +236,12 @@ def crc32(array: NDArray[Any]) -> int:
     Returns:
         A CRC-32.
     """
-    return crc32_of_header(array.dtype, array.shape, crc32_of_bytes(array))
+    checksum, rows = 0, max(1, CHECKED_BYTES * len(array) // max(array.nbytes, 1)) if array.ndim else 1
+    # In blocks, because what is mapped may be larger than memory.
+    for begin in range(0, len(array) if array.ndim else 0, rows):
+        checksum = crc32_of_bytes(array[begin : begin + rows], checksum)
+        forget_pages(array)
+    return crc32_of_header(array.dtype, array.shape, checksum if array.ndim else crc32_of_bytes(array))
 
 
 def crc32_of_bytes(array: NDArray[Any], start: int = 0) -> int:

@@ -12,11 +12,12 @@ from jax.experimental import sparse as jax_sparse
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array
 
-from lapwing.data.trajectories import Trajectories, forget_pages
+from lapwing.data.trajectories import Trajectories
 from lapwing.errors import DataError
 from lapwing.objectives import Values
 from lapwing.operators.lags import LagDistribution, states_by_steps_left, states_with_steps_left
 from lapwing.operators.operator import Operator
+from lapwing.storage.reading import forget_pages
 
 DENSE_STATES = 4000
 MAX_TERMS = 512

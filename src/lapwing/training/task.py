@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from lapwing.data.directedness import Directedness, directedness
 from lapwing.data.packing import RowFormat
-from lapwing.data.trajectories import Trajectories, forget_pages
+from lapwing.data.trajectories import Trajectories
 from lapwing.diagnostics.problems import ProblemError, unlearnable
 from lapwing.encoders.convolution import patch_side
 from lapwing.encoders.networks import (
@@ -33,6 +33,7 @@ from lapwing.errors import ArgumentError
 from lapwing.objectives import Objective, permuted
 from lapwing.operators.lags import LagDistribution, geometric_lags, lags_inside_episodes
 from lapwing.operators.operator import Operator, operator_from_trajectories
+from lapwing.storage.reading import forget_pages
 from lapwing.training.batches import (
     DENSE_STATES,
     Source,
