@@ -133,6 +133,7 @@ def solve(
     if whole is None or whole < 1:
         raise ArgumentError(f"dim must be a whole number of at least 1, got {shown(dim)}")
     dim = whole
+    source = source.packed() if isinstance(source, Trajectories) else source
     source = _with_world(source, layouts, observation=observation, slip=slip, policy=policy)
     if isinstance(source, World):
         behind = source.hidden()
@@ -149,7 +150,6 @@ def solve(
         grid = source.discretisation()
         if grid is not None:
             return _from_discretisation(source, grid, dim, chosen, rho, say)
-    source = source.packed() if isinstance(source, Trajectories) else source
     built = operator(source, rho=rho)
     if isinstance(source, Trajectories) and built.num_states < 2:
         raise ProblemError(one_state())
