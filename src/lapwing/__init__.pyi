@@ -39,5 +39,6 @@ from lapwing.solving import operator as operator
 from lapwing.solving import solve as solve
 from lapwing.training.learner import Learner as Learner
 from lapwing.training.learner import learn as learn
+from lapwing.training.online import OnlineLearner as OnlineLearner
 
 __version__: str

@@ -15,12 +15,15 @@ import optax
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from lapwing.checks import shown
 from lapwing.data.directedness import Directedness, directedness
 from lapwing.data.packing import RowFormat
 from lapwing.data.trajectories import Trajectories
 from lapwing.diagnostics.problems import ProblemError, unlearnable
 from lapwing.encoders.convolution import patch_side
+from lapwing.encoders.layers import Statistics
 from lapwing.encoders.networks import (
+    NetworkEncoder,
     build_encoder,
     default_kind,
     encoder_options,
@@ -33,6 +36,7 @@ from lapwing.errors import ArgumentError
 from lapwing.objectives import Objective, permuted
 from lapwing.operators.lags import LagDistribution, geometric_lags, lags_inside_episodes
 from lapwing.operators.operator import Operator, operator_from_trajectories
+from lapwing.representation import LaplacianRepresentation
 from lapwing.storage.reading import forget_pages
 from lapwing.training.batches import (
     DENSE_STATES,
@@ -193,13 +197,10 @@ class Task:
         if self.is_table:
             assert self.operator is not None
             return build_encoder("table", (), self.width, key, states=self.operator.num_states)
-        shape = _observations(self.data, self.operator).shape[1:]
-        chosen = {"hidden": self.config.hidden, "patch": patch_side(shape), **self._smooth_options}
-        known = {name: value for name, value in chosen.items() if name in encoder_options(self.kind)}
-        options = {**known, "statistics": self._statistics, **self.config.encoder_options}
-        if self.kind == "several" and self.layout is not None:
-            options |= {**self.layout.as_metadata(), "kinds": kinds_of_entries(self.layout)}
-        return build_encoder(self.kind, shape, self.width, key, **options)
+        shape = tuple(_observations(self.data, self.operator).shape[1:])
+        return new_network(
+            self.config, self.kind, shape, self.width, key, self._statistics, self.layout, self._smooth_options
+        )
 
     @property
     def _smooth_options(self) -> dict[str, Any]:
@@ -258,8 +259,8 @@ def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Ob
         raise ProblemError(problem)
     width = config.dim + (config.oversampling if states is None else min(config.oversampling, states - config.dim))
     shape = tuple(observations.shape[1:])
-    given = None if encoder is None else _checked_encoder(encoder, shape, width)
-    kind = "own" if given is not None else _kind(config.encoder, RowFormat.from_metadata(data.metadata), shape)
+    given = None if encoder is None else checked_network(encoder, shape, width)
+    kind = "own" if given is not None else network_kind(config.encoder, RowFormat.from_metadata(data.metadata), shape)
     chosen = config.make_objective() if objective is None else objective
     chosen = permuted(chosen, config.permute_every) if config.permute_every else chosen
     lags = geometric_lags(config.discounts)
@@ -293,8 +294,50 @@ def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Ob
     )
 
 
-def _kind(wanted: str, layout: RowFormat | None, shape: tuple[int, ...]) -> str:
-    """The kind of network: the one asked for, else what suits the observations."""
+def new_network(
+    config: LearnConfig,
+    kind: str,
+    shape: tuple[int, ...],
+    width: int,
+    key: jax.Array,
+    statistics: Statistics | None,
+    layout: RowFormat | None,
+    suited: dict[str, Any],
+) -> NetworkEncoder:
+    """A network with random weights, by the configuration.
+
+    Args:
+        config: all hyper-parameters.
+        kind: of network.
+        shape: of one observation.
+        width: outputs.
+        key: the source of weights.
+        statistics: of the inputs.
+        layout: of packed observations; None where they are one array.
+        suited: options that suit the data, as far as the kind has them; those of the configuration come first.
+
+    Returns:
+        The encoder.
+    """
+    chosen = {"hidden": config.hidden, "patch": patch_side(shape), **suited}
+    known = {name: value for name, value in chosen.items() if name in encoder_options(kind)}
+    options = {**known, "statistics": statistics, **config.encoder_options}
+    if kind == "several" and layout is not None:
+        options |= {**layout.as_metadata(), "kinds": kinds_of_entries(layout)}
+    return build_encoder(kind, shape, width, key, **options)
+
+
+def network_kind(wanted: str, layout: RowFormat | None, shape: tuple[int, ...]) -> str:
+    """The kind of network: the one asked for, else what suits the observations.
+
+    Args:
+        wanted: a name, or ``auto``.
+        layout: of packed observations; None where they are one array.
+        shape: of one observation.
+
+    Returns:
+        The name of a kind.
+    """
     if wanted == "auto":
         return default_kind(shape) if layout is None else "several"
     if (wanted == "several") != (layout is not None) and wanted != "table":
@@ -382,8 +425,17 @@ def _observations(data: Data, operator: Operator | None) -> NDArray[Any]:
     return observations
 
 
-def _checked_encoder(encoder: Any, shape: tuple[int, ...], width: int) -> Any:
-    """The user's own network as an encoder, tried on the shape of these observations."""
+def checked_network(encoder: Any, shape: tuple[int, ...], width: int) -> Any:
+    """A network that was given, as an encoder, tried on the shape of these observations.
+
+    Args:
+        encoder: an encoder, or a network of the user's own.
+        shape: of one observation.
+        width: outputs that it must have.
+
+    Returns:
+        The encoder.
+    """
     ready = encoder if hasattr(encoder, "encode") else own_encoder(encoder, shape)
     if tuple(ready.observation_shape) != shape:
         raise ArgumentError(
@@ -395,6 +447,31 @@ def _checked_encoder(encoder: Any, shape: tuple[int, ...], width: int) -> Any:
             "give it that many outputs, or pass oversampling=0"
         )
     return ready
+
+
+def network_of(model: LaplacianRepresentation, width: int) -> NetworkEncoder:
+    """The network of a learned model, to start another one with.
+
+    Args:
+        model: learned, with so many outputs before refinement.
+        width: components and oversampling of what is to be learned.
+
+    Returns:
+        The network; training does not change the model's own.
+    """
+    if not isinstance(model, LaplacianRepresentation):
+        raise ArgumentError(f"start must be a learned model, such as lw.learn and lw.load give, got {shown(model)}")
+    inner = getattr(model.encoder, "inner", None)
+    if not isinstance(inner, NetworkEncoder):
+        raise ArgumentError(
+            f"start must be a model with a network; this one has an encoder of kind {model.encoder.kind!r}"
+        )
+    if inner.dim != width:
+        raise ArgumentError(
+            f"the network of start has {inner.dim} outputs, but dim + oversampling is {width}; "
+            f"choose dim and oversampling with the sum {inner.dim}"
+        )
+    return inner
 
 
 def _checked_seeds(seeds: Sequence[int]) -> list[int]:
