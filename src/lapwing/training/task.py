@@ -3,7 +3,7 @@
 import hashlib
 import math
 import operator as operators
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -86,6 +86,7 @@ class Task:
         training_lags: those that the batches really have.
         directedness: of experience without a table; None for a table, whose operator is symmetrised step by step.
         targets: what the network is fitted to from the start: solved eigenvectors of a large table.
+        start: the network of an earlier model, with whose weights to begin; None for random ones.
     """
 
     config: LearnConfig
@@ -102,6 +103,7 @@ class Task:
     training_lags: LagDistribution
     directedness: Directedness | None = None
     targets: Targets | None = None
+    start: NetworkEncoder | None = None
 
     @property
     def round_steps(self) -> list[int]:
@@ -179,21 +181,22 @@ class Task:
             for name, value in self.config.as_dict().items()
             if name not in ("seed", "objective", "encoder") and value != defaults[name]
         }
-        return {
+        known = {
             "config": config,
             "seeds": self.seeds,
             "data": self._data_digest,
             "objective": self.config.objective,
             "encoder": self.config.encoder if self.encoder is not None else self.kind,
         }
+        return known if self.start is None else {**known, "start": _arrays_digest(self.start.arrays().values())}
 
     @cached_property
     def _data_digest(self) -> str:
         return data_digest(self.data)
 
     def _encoder(self, key: jax.Array) -> Any:
-        if self.encoder is not None:
-            return self.encoder
+        if self.start is not None or self.encoder is not None:
+            return self.start or self.encoder
         if self.is_table:
             assert self.operator is not None
             return build_encoder("table", (), self.width, key, states=self.operator.num_states)
@@ -224,7 +227,14 @@ class Task:
         return encoder_statistics(self.kind, observations, weights) if scaled else None
 
 
-def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Objective | None, encoder: Any) -> Task:
+def prepare(
+    config: LearnConfig,
+    data: Data,
+    seeds: Sequence[int],
+    objective: Objective | None,
+    encoder: Any,
+    start: LaplacianRepresentation | None = None,
+) -> Task:
     """Everything but the compilation.
 
     Args:
@@ -233,6 +243,7 @@ def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Ob
         seeds: one or several, in one program.
         objective: in place of the one that the configuration describes.
         encoder: in place of one built.
+        start: a learned model, with whose network to begin.
 
     Returns:
         The task.
@@ -260,7 +271,15 @@ def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Ob
     width = config.dim + (config.oversampling if states is None else min(config.oversampling, states - config.dim))
     shape = tuple(observations.shape[1:])
     given = None if encoder is None else checked_network(encoder, shape, width)
-    kind = "own" if given is not None else network_kind(config.encoder, RowFormat.from_metadata(data.metadata), shape)
+    begin = None if start is None else checked_network(network_of(start, width), shape, width)
+    if begin is not None and (given is not None or config.encoder not in ("auto", begin.kind)):
+        raise ArgumentError("start brings its own network; leave the encoder out")
+    if begin is not None:
+        kind = begin.kind
+    else:
+        kind = (
+            "own" if given is not None else network_kind(config.encoder, RowFormat.from_metadata(data.metadata), shape)
+        )
     chosen = config.make_objective() if objective is None else objective
     chosen = permuted(chosen, config.permute_every) if config.permute_every else chosen
     lags = geometric_lags(config.discounts)
@@ -291,6 +310,7 @@ def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Ob
         training_lags=training_lags,
         directedness=directedness(data) if isinstance(data, Trajectories) and not data.has_table else None,
         targets=targets,
+        start=begin,
     )
 
 
@@ -401,8 +421,12 @@ def data_digest(data: Data) -> str:
     Returns:
         32 hexadecimal digits.
     """
+    return _arrays_digest(_arrays_of(data))
+
+
+def _arrays_digest(arrays: Iterable[NDArray[Any]]) -> str:
     digest = hashlib.sha256()
-    for array in _arrays_of(data):
+    for array in arrays:
         digest.update(f"{array.dtype.str} {array.shape}".encode())
         # In blocks, because what lies on a disk may be larger than memory.
         rows = max(1, BLOCK_BYTES * len(array) // max(array.nbytes, 1))
