@@ -127,7 +127,7 @@ class Port:
         eigenvalues: the read-out, or None.
         gradient: of the loss, or None for ``jax.grad``, or differences where JAX cannot trace the loss.
         rows: of the table, for each of :data:`COMPONENTS`.
-        table: (n, d) components at which the loss must be a finite number.
+        table: (n, d) components at which the loss and its gradient must be finite.
         barrier: the coefficient that is passed on.
     """
 
@@ -142,39 +142,42 @@ class Port:
         table: Array,
         barrier: float,
     ) -> None:
-        self.dim, self.barrier, self._rows = table.shape[1], barrier, rows
+        """Read the signatures and call each function once."""
         if isinstance(loss, Objective):
             if any(one is not None for one in (update, init, eigenvalues, gradient)):
                 raise ArgumentError("an Objective has its own update, init and eigenvalues; give it alone")
             loss, update, init, eigenvalues = _functions_of(loss)
         self._loss = PortedFunction.of(loss, "the loss", OF_THE_LOSS)
-        self._update = None if update is None else PortedFunction.of(update, "the update", OF_THE_UPDATE)
-        self._init = None if init is None else PortedFunction.of(init, "init", ("dim",))
-        self._read_out = None if eigenvalues is None else PortedFunction.of(eigenvalues, "eigenvalues", OF_THE_READ_OUT)
-        self._gradient = None if gradient is None else PortedFunction.of(gradient, "the gradient", OF_THE_LOSS)
+        self._update = PortedFunction.of(update or _unchanged, "the update", OF_THE_UPDATE)
+        self._init = PortedFunction.of(init or _zeros, "init", ("dim",))
+        self._read_out = PortedFunction.of(eigenvalues or _unchanged, "eigenvalues", OF_THE_READ_OUT)
+        self._gradient = PortedFunction.of(gradient or _unchanged, "the gradient", OF_THE_LOSS)
+        self.has_update, self.has_read_out = update is not None, eigenvalues is not None
         self._taken = [name for name in COMPONENTS if name in self._loss.names]
         if not self._taken:
             raise ArgumentError(f"the loss takes none of the components: {', '.join(COMPONENTS)}")
-        if self._update is not None and "state" in self._update.names and init is None:
+        if "state" in self._update.names and init is None:
             raise ArgumentError("the update takes a state; give init, a function of dim that returns the first one")
+        self.dim, self._barrier, self._rows = table.shape[1], barrier, rows
+        self._compiled = self._compile(table)
+        without = "finite differences" if self._compiled is None else "jax.grad"
+        self.gradients = "given" if gradient is not None else without
         zeros = np.zeros((self.dim, self.dim))
-        self._compile(table, zeros)
         if not np.isfinite(found := self.value(self.components(table), zeros)):
             raise ArgumentError(f"the loss is {found} at the exact eigenvectors with duals of zero; it must be finite")
         if not np.isfinite(self.gradient(table, zeros)).all():
             raise ArgumentError("the gradient of the loss is not finite at the exact eigenvectors with duals of zero")
-
-    @property
-    def has_update(self) -> bool:
-        """Whether a dual update was given."""
-        return self._update is not None
+        # What is wrong with the others is better known before a descent than after it.
+        self.updated(table, zeros, self.initial().state)
+        if self.has_read_out:
+            self.read_out(table, zeros)
 
     @property
     def sees_stop_gradients(self) -> bool:
         """Whether gradients are those that training follows; differences of values ignore stop-gradients."""
         return self.gradients != "finite differences"
 
-    def components(self, table: Array) -> dict[str, Array]:
+    def components(self, table: Any) -> dict[str, Any]:
         """The arrays of components whose plain means are expectations.
 
         Args:
@@ -198,7 +201,7 @@ class Port:
         if self._compiled is None:
             found = self._loss(**components, **self._with(duals))
         else:
-            found = self._compiled(dict(components), duals)
+            found = self._compiled.value(dict(components), duals)
         number = None if np.shape(found) else as_real(np.asarray(found))
         if number is None:
             what = f"an array of shape {np.shape(found)}" if np.shape(found) else shown(found)
@@ -215,10 +218,10 @@ class Port:
         Returns:
             (n, d) derivatives.
         """
-        if self._gradient is not None:
+        if self.gradients == "given":
             return self._given_gradient(table, duals)
         if self._compiled is not None:
-            return np.asarray(self._compiled_gradient(table, duals))
+            return np.asarray(self._compiled.gradient(table, duals))
         return self._differences(table, duals)
 
     def slopes(self, table: Array) -> Array:
@@ -235,7 +238,7 @@ class Port:
         """
         units = self.unit_duals()
         if self._compiled is not None:
-            values = np.asarray(self._compiled_values(self.components(table), units))
+            values = np.asarray(self._compiled.values(table, units))
         else:
             values = np.array([self.value(self.components(table), unit) for unit in units])
         return np.tensordot(values[1:] - values[0], units[1:], 1)
@@ -257,8 +260,6 @@ class Port:
         Returns:
             Zeros unless ``init`` was given.
         """
-        if self._init is None:
-            return DualState(np.zeros((self.dim, self.dim)))
         return self._dual_state(self._init(dim=self.dim), "init")
 
     def updated(self, table: Array, duals: Array, state: Any = None) -> DualState:
@@ -274,7 +275,7 @@ class Port:
         """
         return self._dual_state(self._update(**self._measured(table, duals), state=state), "the update")
 
-    def read_out(self, table: Array, duals: Array) -> Array | None:
+    def read_out(self, table: Array, duals: Array) -> Array:
         """The eigenvalues that the port reads.
 
         Args:
@@ -282,57 +283,51 @@ class Port:
             duals: (d, d) duals.
 
         Returns:
-            (d,) numbers; None where no read-out was given.
+            (d,) numbers.
         """
-        if self._read_out is None:
-            return None
         found = as_reals(self._read_out(**self._measured(table, duals)))
         if found is None or found.shape != (self.dim,) or not np.isfinite(found).all():
             raise ArgumentError(f"eigenvalues must return {self.dim} finite numbers, got {shown(found)}")
         return found
 
-    def _compile(self, table: Array, duals: Array) -> None:
-        """Compile the loss and its gradient where JAX can trace it."""
+    def _compile(self, table: Array) -> "_Compiled | None":
+        """The loss compiled; None where JAX cannot trace it."""
 
-        def loss(components: dict[str, jax.Array], duals: jax.Array) -> jax.Array:
+        def value(components: dict[str, Any], duals: Any) -> Any:
             return self._loss.traced(**components, **self._with(duals))
 
-        def of_table(table: jax.Array, duals: jax.Array) -> jax.Array:
-            return loss({name: table[rows] for name, rows in self._rows.items()}, duals)
+        def of_table(table: Any, duals: Any) -> Any:
+            return value(self.components(table), duals)
 
-        self._compiled: Callable[..., jax.Array] | None = jax.jit(loss)
-        self._compiled_values = jax.jit(jax.vmap(loss, (None, 0)))
-        self._compiled_gradient = jax.jit(jax.grad(of_table))
-        self.gradients = "given" if self._gradient is not None else "jax.grad"
         try:
-            jax.eval_shape(loss, self.components(table), duals)
+            jax.eval_shape(of_table, table, np.zeros((self.dim, self.dim)))
         except Exception:  # NumPy, PyTorch and mistakes fail in many ways; a call without tracing tells them apart
-            self._compiled = None
-            if self._gradient is None:
-                self.gradients = "finite differences"
+            return None
+        return _Compiled(jax.jit(value), jax.jit(jax.vmap(of_table, (None, 0))), jax.jit(jax.grad(of_table)))
 
-    def _with(self, duals: Array) -> dict[str, Any]:
-        return {"duals": duals, "barrier": self.barrier}
+    def _with(self, duals: Any) -> dict[str, Any]:
+        return {"duals": duals, "barrier": self._barrier}
 
     def _measured(self, table: Array, duals: Array) -> dict[str, Any]:
         """All arguments of an update at a table of components."""
         error = np.tril(table.T @ table / len(table) - np.eye(self.dim))
         arrays = {**self.components(table), "duals": duals, "error_first": error, "error_second": error}
         if self._compiled is not None:
+            # Functions that go with a loss in JAX may use what only its arrays have.
             arrays = {name: jnp.asarray(array) for name, array in arrays.items()}
-        return {**arrays, "barrier": self.barrier}
+        return {**arrays, "barrier": self._barrier}
 
     def _given_gradient(self, table: Array, duals: Array) -> Array:
         """The derivative by the table: rows of the arrays are rows of the table."""
         components = self.components(table)
         parts = self._gradient(**components, **self._with(duals))
-        arrays = [as_reals(part) for part in parts] if isinstance(parts, Sequence) else []
-        if [getattr(array, "shape", None) for array in arrays] != [components[name].shape for name in self._taken]:
-            wanted = ", ".join(f"{name} {components[name].shape}" for name in self._taken)
-            raise ArgumentError(f"the gradient must return a list of arrays, the derivatives by {wanted}")
+        shapes = {name: components[name].shape for name in self._taken}
+        if not isinstance(parts, Sequence) or [np.shape(part) for part in parts] != list(shapes.values()):
+            wanted = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+            raise ArgumentError(f"the gradient must return a list of the derivatives by {wanted}; got {shown(parts)}")
         total = np.zeros_like(table)
-        for name, array in zip(self._taken, arrays, strict=True):
-            np.add.at(total, self._rows[name], array)
+        for name, part in zip(self._taken, parts, strict=True):
+            np.add.at(total, self._rows[name], np.asarray(part))
         return total
 
     def _differences(self, table: Array, duals: Array) -> Array:
@@ -355,6 +350,22 @@ class Port:
                 f"finite duals, got {shown(found)}"
             )
         return DualState(duals, *parts[1:])
+
+
+class _Compiled(NamedTuple):
+    """A loss that JAX can trace: at arrays of components; and at a table, for many duals, and its gradient."""
+
+    value: Callable[..., jax.Array]
+    values: Callable[..., jax.Array]
+    gradient: Callable[..., jax.Array]
+
+
+def _unchanged(duals: Any) -> Any:
+    return duals
+
+
+def _zeros(dim: int) -> Array:
+    return np.zeros((dim, dim))
 
 
 def _functions_of(objective: Objective) -> tuple[Callable[..., Any], ...]:
