@@ -17,7 +17,19 @@ import lapwing as lw
 from lapwing import representation, solving
 from lapwing.cli import main as cli
 
-COMMANDS = ("worlds", "collect", "audit", "solve", "learn", "score", "report", "plot", "reproduce", "doctor")
+COMMANDS = (
+    "worlds",
+    "collect",
+    "audit",
+    "solve",
+    "learn",
+    "score",
+    "report",
+    "plot",
+    "reproduce",
+    "check-loss",
+    "doctor",
+)
 
 
 @pytest.fixture(autouse=True)

@@ -71,6 +71,10 @@ def descent_on_duals(duals: Any, error_first: Any, error_second: Any) -> Any:
     return duals - RATE * (error_first + error_second) / 2
 
 
+def with_weight_decay(duals: Any, error_first: Any, error_second: Any) -> Any:
+    return (1 - 0.01 * RATE) * ascent(duals, error_first, error_second)
+
+
 OPTIMISER = optax.adam(1e-3)
 
 

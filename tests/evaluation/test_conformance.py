@@ -86,6 +86,17 @@ def test_without_an_update_only_the_loss_is_checked() -> None:
     assert skipped == {"negative duals", "dual step", "eigenvalues"}
 
 
+@pytest.mark.slow
+def test_a_large_barrier_of_its_own_is_no_failure() -> None:
+    def stiff(start: Any, end: Any, first: Any, second: Any, duals: Any) -> Any:
+        return ports.make_loss()(start, end, first, second, duals, 1000.0)
+
+    found = check_loss(stiff)
+    assert found.conforms
+    assert found["order"].status == "not applicable"
+    assert "give the loss an argument barrier" in found["order"].detail
+
+
 def test_differences_of_values_do_not_see_stop_gradients_and_say_so() -> None:
     found = checked(Functions(ports.numpy_loss, ports.ascent_from_components, eigenvalues=ports.read_half))
     assert found.conforms
@@ -119,6 +130,7 @@ ERRORS: dict[str, tuple[Functions, str, float, set[str]]] = {
         *("dual step", 0.972, set()),
     ),
     "duals descend": (Functions(ports.make_loss(), ports.descent_on_duals), "dual step", 0.1, set()),
+    "weight decay": (Functions(ports.make_loss(), ports.with_weight_decay), "dual step", 0.145, set()),
     "factor of two": (
         Functions(ports.make_loss(1.0), ports.ascent, eigenvalues=ports.read_half),
         *("eigenvalues", 2.0, set()),

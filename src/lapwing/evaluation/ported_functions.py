@@ -177,6 +177,11 @@ class Port:
         """Whether gradients are those that training follows; differences of values ignore stop-gradients."""
         return self.gradients != "finite differences"
 
+    @property
+    def takes_barrier(self) -> bool:
+        """Whether the coefficient of the penalty is an argument of the loss."""
+        return "barrier" in self._loss.names
+
     def components(self, table: Any) -> dict[str, Any]:
         """The arrays of components whose plain means are expectations.
 
