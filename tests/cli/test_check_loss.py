@@ -25,6 +25,14 @@ def test_the_example_of_the_page_conforms(run: Any) -> None:
     assert "not applicable" not in result.out
 
 
+def test_what_was_not_checked_is_said(run: Any) -> None:
+    in_numpy = EXAMPLE.read_text().replace("jax.numpy as jnp", "numpy as jnp").replace("jax.lax.stop_gradient", "")
+    Path("numpy_port.py").write_text(in_numpy)
+    result = run(f"check-loss numpy_port:loss {ALL}")
+    assert result.code == 0, result.err
+    assert result.out.endswith("numpy_port:loss conforms to ALLO; not checked: stop-gradient, order\n")
+
+
 def test_a_loss_that_does_not_conform_has_exit_code_3_and_advice(run: Any) -> None:
     Path("pinned_port.py").write_text(EXAMPLE.read_text().replace("-8.0, 8.0", "0.0, 8.0"))
     result = run(f"check-loss pinned_port:loss {ALL}")

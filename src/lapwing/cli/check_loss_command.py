@@ -62,5 +62,6 @@ class CheckLossCommand:
         if not found.conforms:
             terminal.fail(f"{self.loss} does not conform to ALLO: {', '.join(one.name for one in found.failures)}")
             return DOES_NOT_CONFORM
-        print(f"{self.loss} conforms to ALLO")
+        unchecked = ", ".join(one.name for one in found.unchecked)
+        print(f"{self.loss} conforms to ALLO" + (f"; not checked: {unchecked}" if unchecked else ""))
         return 0

@@ -92,13 +92,18 @@ class Conformance:
 
     @property
     def conforms(self) -> bool:
-        """Whether nothing failed."""
+        """Whether nothing failed; see ``unchecked`` for what could not."""
         return not self.failures
 
     @property
     def failures(self) -> list[Finding]:
         """What failed."""
         return [finding for finding in self.findings if finding.status == "fail"]
+
+    @property
+    def unchecked(self) -> list[Finding]:
+        """What is not applicable."""
+        return [finding for finding in self.findings if finding.status == "not applicable"]
 
     def __getitem__(self, name: str) -> Finding:
         """A finding by its name."""
@@ -457,7 +462,8 @@ def _multipliers(trial: Trial) -> Outcome:
     halves = {2: "the graph term has its half", 4: "the graph term lacks its half"}
     for known, half in halves.items():
         if np.abs(ratios - known).max() < SMALL * known:
-            return _passed(factor, f"beta_ii = -{factor:.3f} lambda_i: {half}, so read -beta_ii / {known}")
+            assumed = "" if trial.port.sees_stop_gradients else " with stop-gradients in place"
+            return _passed(factor, f"beta_ii = -{factor:.3f} lambda_i{assumed}: {half}, so read -beta_ii / {known}")
     detail = f"-beta_ii / lambda_i = {_listed(ratios)} {_where(trial.optimum)}, neither 2 nor 4"
     if any(abs(2 * trial.graph_scale - known) < SMALL * known for known in halves):
         return _failed(factor, detail, ELSEWHERE)
