@@ -45,6 +45,7 @@ COMMANDS = {
     "report": ["--out", "--json"],
     "plot": ["--what", "--components", "--out", "--width", "--json"],
     "reproduce": ["--list", "--seeds", "--steps", "--worlds", "--on", "--workers", "--rebuild", "--json"],
+    "check-loss": ["--update", "--init", "--eigenvalues", "--gradient", "--json"],
     "doctor": ["--json"],
 }
 SOURCES = [
