@@ -23,6 +23,7 @@ COMMANDS = (
     "audit",
     "solve",
     "learn",
+    "online",
     "score",
     "report",
     "plot",

@@ -41,6 +41,7 @@ COMMANDS = {
         "--batches",
         "--out",
     ],
+    "online": ["--dim", "--capacity", "--every", "--steps", "--keep", "--data-steps", "--out", "--json"],
     "score": ["--truth", "--data", "--definition", "--tolerance", "--layouts", "--json"],
     "report": ["--out", "--json"],
     "plot": ["--what", "--components", "--out", "--width", "--json"],

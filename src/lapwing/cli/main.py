@@ -26,6 +26,7 @@ COMMANDS = {
     "audit": "lapwing.cli.audit_command:AuditCommand",
     "solve": "lapwing.cli.solve_command:SolveCommand",
     "learn": "lapwing.cli.learn_command:LearnCommand",
+    "online": "lapwing.cli.online_command:OnlineCommand",
     "score": "lapwing.cli.score_command:ScoreCommand",
     "report": "lapwing.cli.report_command:ReportCommand",
     "plot": "lapwing.cli.plot_command:PlotCommand",
@@ -40,7 +41,7 @@ ENTRY_POINTS = "lapwing.commands"
 # How `lapwing --help` sorts them; commands of other packages come last.
 GROUPS = {
     "worlds and data": ("worlds", "collect", "audit"),
-    "representations": ("solve", "learn", "score"),
+    "representations": ("solve", "learn", "online", "score"),
     "look": ("report", "plot"),
     "use": ("use",),
     "other code": ("check-loss",),
