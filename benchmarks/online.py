@@ -28,7 +28,7 @@ ROOM = 4
 CLOSED = ((2, 6, 8, 11), (0, 4, 5, 7))
 """Doors that are closed before and after the change, of the twelve between nine rooms."""
 LARGE_WORLD = "rooms:8x8x12:3"
-START = 0.01
+START = 0.005
 """Probability of beginning an option in a step without one."""
 
 
