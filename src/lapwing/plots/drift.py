@@ -60,7 +60,8 @@ def drift_figure(
         for number, column in enumerate(eigenvalues.T):
             top.plot(seen, column, color=COLOURS[number % len(COLOURS)], label=f"{number + 2}")
         top.set_ylabel("eigenvalues")
-        top.legend(title="component", **outside)
+        if eigenvalues.size:
+            top.legend(title="component", **outside)
         if turned.size:
             # The first update has nothing to compare with.
             middle.plot(seen[1:], turned[1:].mean(axis=1), color=COLOURS[0], label="mean")
