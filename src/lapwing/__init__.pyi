@@ -11,6 +11,8 @@ from lapwing.data import audit as audit
 from lapwing.data import collect as collect
 from lapwing.data.loading import from_arrays as from_arrays
 from lapwing.data.loading import from_minari as from_minari
+from lapwing.data.replay import from_flashbax as from_flashbax
+from lapwing.data.replay import from_sb3 as from_sb3
 from lapwing.data.trajectories import Trajectories as Trajectories
 from lapwing.definitions import geometric as geometric
 from lapwing.definitions import one_step as one_step
@@ -39,5 +41,6 @@ from lapwing.solving import operator as operator
 from lapwing.solving import solve as solve
 from lapwing.training.learner import Learner as Learner
 from lapwing.training.learner import learn as learn
+from lapwing.training.online import OnlineLearner as OnlineLearner
 
 __version__: str

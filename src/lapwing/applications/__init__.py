@@ -10,6 +10,7 @@ from lapwing.applications.distances import (
     reversible_hitting_times,
     walk_cover_time,
 )
+from lapwing.applications.feeding import OnlineWrapper, VectorOnlineWrapper
 from lapwing.applications.learned_options import LearnedOption, learn_options
 from lapwing.applications.options import (
     Option,
@@ -47,6 +48,7 @@ __all__ = [
     "LearnedOption",
     "LinearActionValues",
     "MixedReward",
+    "OnlineWrapper",
     "Option",
     "Planner",
     "PotentialReward",
@@ -55,6 +57,7 @@ __all__ = [
     "RepresentationWrapper",
     "Simulator",
     "SuccessorFeatures",
+    "VectorOnlineWrapper",
     "VectorRepresentationWrapper",
     "algebraic_connectivity",
     "as_simple_options",

@@ -1,4 +1,4 @@
-"""A Stable-Baselines3 wrapper that changes rewards and observations by a representation.
+"""For Stable-Baselines3: rewards and observations by a representation, and a callback that feeds an online learner.
 
 Stable-Baselines3 is not a dependency of this package: importing this module without it is an error that says what to
 install.
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lapwing.applications.feeding import Feed
 from lapwing.applications.rewards import RepresentationFeatures, Reward
 from lapwing.applications.wrappers import (
     ENV_REWARD,
@@ -20,8 +21,10 @@ from lapwing.applications.wrappers import (
     row_encoder,
 )
 from lapwing.errors import MissingExtraError
+from lapwing.training.online import OnlineLearner
 
 try:
+    from stable_baselines3.common.callbacks import BaseCallback  # type: ignore[import-not-found,unused-ignore]
     from stable_baselines3.common.vec_env import (  # type: ignore[import-not-found,unused-ignore]
         VecEnv,
         VecEnvWrapper,
@@ -93,3 +96,48 @@ class RepresentationVecEnv(VecEnvWrapper):  # type: ignore[misc,unused-ignore]
 
     def _observed(self, observations: Any) -> Any:
         return observations if self._features is None else self._features(self._here)
+
+
+class OnlineCallback(BaseCallback):  # type: ignore[misc,unused-ignore]
+    """A callback that feeds an online learner with what the agent sees, and updates it now and then.
+
+    Args:
+        learner: what learns; each environment is a stream of its own.
+        every: steps of all environments together between two updates; 0 for none.
+        steps: gradient steps of an update.
+        after: states before the first update.
+        key: which entry of dictionary observations the learner takes.
+
+    Example:
+        >>> agent.learn(100_000, callback=OnlineCallback(lw.OnlineLearner(dim=11)))  # doctest: +SKIP
+    """
+
+    def __init__(
+        self, learner: OnlineLearner, every: int = 500, steps: int = 16, after: int = 1000, key: str | None = None
+    ) -> None:
+        """Keep the numbers; the environments are not known yet."""
+        super().__init__()
+        self.learner = learner
+        self._numbers, self._key = (every, steps, after), key
+        self._feed = Feed(learner, *self._numbers)
+
+    def _on_training_start(self) -> None:
+        count = self.training_env.num_envs
+        self._feed = Feed(self.learner, *self._numbers, count)
+        self._rows = row_encoder(self.training_env.observation_space, self._key)
+        for number, row in enumerate(self._rows(self.model._last_obs)):
+            self._feed.see(number, row)
+
+    def _on_step(self) -> bool:
+        rows = self._rows(self.locals["new_obs"])
+        for number, (row, done, info) in enumerate(zip(rows, self.locals["dones"], self.locals["infos"], strict=True)):
+            self._feed.act(number, self.locals["actions"][number])
+            self._feed.see(number, self._rows(batch_of_one(info["terminal_observation"]))[0] if done else row)
+            if done:
+                self._feed.end(number, not info.get("TimeLimit.truncated", False))
+                self._feed.see(number, row)
+        self._feed.update()
+        return True
+
+    def _on_training_end(self) -> None:
+        self._feed.hand_over()

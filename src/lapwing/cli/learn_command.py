@@ -89,6 +89,8 @@ class LearnCommand:
     """How many seeds to learn in one program, from --seed on; of several, each is a run of its own in OUT/seed-N."""
     objective: Annotated[str | None, option("NAME", "allo")] = None
     """allo, ggdo, gdo or quadratic_penalty, with options if need be: "allo(barrier=2.0, dual_rate=0.01)"."""
+    start: Annotated[Path | None, option("RUN", "none")] = None
+    """A model to begin with, of the same kind of observations and the same sum of --dim and --oversampling."""
     encoder: Annotated[str | None, option("NAME", "by the shape of observations")] = None
     """fourier, mlp, conv or table, with options if need be: "fourier(scales=(3.0, 10.0))"."""
     batches: Annotated[str | None, option("KIND", "exact where observations repeat")] = None
@@ -251,6 +253,8 @@ def _learner(arguments: LearnCommand, options: dict[str, Any]) -> "lw.Learner":
     given = {name: value for name, value in vars(arguments).items() if name in known and value is not None}
     if arguments.all_steps:
         given["stop_when_converged"] = False
+    if arguments.start is not None:
+        given["start"] = lw.load(arguments.start)
     return lw.Learner(**{"preset": "default", **options, **given})
 
 
@@ -392,6 +396,7 @@ def _stored(arguments: LearnCommand) -> dict[str, Any]:
     lasting = {
         "source": str(path.resolve()) if is_path else arguments.source,
         "layouts": None if named is None else str(Path(named).resolve()),
+        "start": None if arguments.start is None else str(arguments.start.resolve()),
     }
     # Where the run is, and what concerns one call only, is not part of it.
     left_out = ("out", "resume", "config", "overwrite", "json")

@@ -63,16 +63,16 @@ def from_arrays(
     is_list = all(isinstance(rows, (list, tuple)) for rows in by_key.values())
     given_ends = lengths is not None or episode_ids is not None
     if is_list and not given_ends and not (following is not None and _is_one_array(next_observations, by_key)):
-        episodes = {key: [_as_rows(episode) for episode in rows] for key, rows in by_key.items()}
+        episodes = {key: [as_rows(episode) for episode in rows] for key, rows in by_key.items()}
         flags = [terminated, truncated]
     else:
-        rows = {key: _as_rows(array) for key, array in by_key.items()}
+        rows = {key: as_rows(array) for key, array in by_key.items()}
         count = len(next(iter(rows.values())))
         ends = _episode_ends(count, lengths, episode_ids, terminated, truncated)
         episodes = {key: np.split(array, ends[:-1]) for key, array in rows.items()}
         flags = [None if given is None else _flags_at(ends, given) for given in (terminated, truncated)]
         if following is not None:
-            after = {key: _as_rows(array) for key, array in following.items()}
+            after = {key: as_rows(array) for key, array in following.items()}
             if all(after[key].ndim == array.ndim for key, array in rows.items()):
                 # Each row is a transition: the last next observation completes its episode.
                 for key, array in rows.items():
@@ -109,7 +109,7 @@ def from_minari(
             chosen = _by_key(given, name, keys)
             if any(isinstance(part, (dict, tuple)) for part in chosen.values()):
                 raise DataError(f"{name}: observations are nested or a tuple, not arrays; flatten them")
-            rows = {key: _as_rows(part) for key, part in chosen.items()}
+            rows = {key: as_rows(part) for key, part in chosen.items()}
             length = len(next(iter(rows.values()))) - 1
             if length < 1:
                 continue
@@ -165,8 +165,8 @@ def _from_episodes(
     sizes = [[len(piece) for piece in pieces] for pieces in episodes.values()]
     if any(size != sizes[0] for size in sizes):
         raise DataError("the keys of observations have episodes of different lengths")
-    ended = np.zeros(count, dtype=bool) if terminated is None else _flags(terminated, count, "episode")
-    cut = ~ended if truncated is None else _flags(truncated, count, "episode")
+    ended = np.zeros(count, dtype=bool) if terminated is None else as_flags(terminated, count, "episode")
+    cut = ~ended if truncated is None else as_flags(truncated, count, "episode")
     # An episode of one state has no transition and is left out.
     kept = [number for number, size in enumerate(sizes[0]) if size > 1]
     if not kept:
@@ -285,7 +285,7 @@ def _episode_ends(
             "one array does not show where episodes end; give lengths, episode_ids, or terminated/truncated "
             "(for a single episode: lengths=[number of rows])"
         )
-    flags = [_flags(given, rows, "row") for given in (terminated, truncated) if given is not None]
+    flags = [as_flags(given, rows, "row") for given in (terminated, truncated) if given is not None]
     ends = np.flatnonzero(np.any(flags, axis=0)) + 1
     return ends if len(ends) and ends[-1] == rows else np.append(ends, rows)
 
@@ -314,7 +314,15 @@ def _check_continuity(rows: NDArray[Any], following: NDArray[Any], ends: NDArray
         )
 
 
-def _as_rows(observations: Any) -> NDArray[Any]:
+def as_rows(observations: Any) -> NDArray[Any]:
+    """Observations as an array of numbers with an axis of its own for what each consists of.
+
+    Args:
+        observations: (n, ...) or (n,) of any numeric type.
+
+    Returns:
+        (n, ...); booleans as uint8.
+    """
     rows = _as_numbers(observations, "observations")
     if rows.size == 0:
         raise DataError("the data set is empty: it has no observation")
@@ -336,7 +344,7 @@ def _as_numbers(given: Any, name: str) -> NDArray[Any]:
 
 def _flags_at(ends: NDArray[np.int64], given: ArrayLike) -> NDArray[np.bool_]:
     """The flags at the last row of each episode; one inside an episode is a boundary that lengths or ids deny."""
-    flags = _flags(given, int(ends[-1]), "row")
+    flags = as_flags(given, int(ends[-1]), "row")
     inside = flags.copy()
     inside[ends - 1] = False
     if inside.any():
@@ -347,11 +355,22 @@ def _flags_at(ends: NDArray[np.int64], given: ArrayLike) -> NDArray[np.bool_]:
     return flags[ends - 1]
 
 
-def _flags(given: ArrayLike, count: int, per: str) -> NDArray[np.bool_]:
+def as_flags(given: "ArrayLike", count: int, per: str, what: str = "terminated and truncated") -> NDArray[np.bool_]:
+    """Booleans from anything that stands for them.
+
+    Args:
+        given: (count,) booleans or numbers.
+        count: how many there must be.
+        per: of what there is one each, for the message.
+        what: their name, for the message.
+
+    Returns:
+        (count,) booleans.
+    """
     numbers = as_reals(given)
     if numbers is None or not np.isfinite(numbers).all():
-        raise DataError(f"terminated and truncated are true or false at each {per}, got {shown(given)}")
+        raise DataError(f"{what} are true or false at each {per}, got {shown(given)}")
     flags = numbers != 0
     if flags.shape != (count,):
-        raise DataError(f"terminated and truncated need one value per {per} ({count}), got shape {flags.shape}")
+        raise DataError(f"{what} need one value per {per} ({count}), got shape {flags.shape}")
     return flags

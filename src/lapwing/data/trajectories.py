@@ -271,6 +271,24 @@ class Trajectories:
         observations = _joined(_in_time(self), _in_time(other))
         return replace(self, observations=observations, offsets=offsets, **{**joined, "ids": None, "next_ids": None})
 
+    @staticmethod
+    def concatenate(parts: "Sequence[Trajectories]") -> "Trajectories":
+        """The episodes of several data sets, in the order given.
+
+        Args:
+            parts: at least one, with the same keys, shapes and optional arrays.
+
+        Returns:
+            New data, with the metadata of the first; tabulated if all are.
+        """
+        if not parts or not all(isinstance(part, Trajectories) for part in parts):
+            raise ArgumentError(f"give a list of data sets, at least one; got {shown(parts)}")
+        # Halves joined to wholes: each row is copied as often as the number can be halved, and not once for each part.
+        if len(parts) == 1:
+            return parts[0]
+        middle = len(parts) // 2
+        return Trajectories.concatenate(parts[:middle]).append(Trajectories.concatenate(parts[middle:]))
+
     def rows(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """(n,) the row of ``observations`` for each of (n,) state positions.
 

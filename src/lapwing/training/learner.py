@@ -34,6 +34,7 @@ class Learner:
             e.g. ``lw.allo(barrier=2.0)``.
         encoder: the kind of one to build, with options if need be (``"fourier(scales=(3.0, 10.0))"``), or a network of
             your own (see :func:`lapwing.encoders.own_encoder`) with ``dim + oversampling`` outputs.
+        start: a learned model of the same kind of observations, with whose network to begin.
         options: fields of :class:`lapwing.training.LearnConfig`; any other name is an option of the objective, then of
             the encoder, e.g. ``barrier=2.0``.
 
@@ -50,6 +51,7 @@ class Learner:
         *,
         objective: "Objective | str | Mapping[str, Any] | None" = None,
         encoder: Any = None,
+        start: "LaplacianRepresentation | None" = None,
         **options: Any,
     ) -> None:
         """Keep the configuration; nothing is computed yet."""
@@ -63,6 +65,7 @@ class Learner:
         self.config: LearnConfig = make_config(preset, objective=objective, encoder=encoder, **options)
         self.objective = objective if isinstance(objective, Objective) else None
         self.encoder = None if isinstance(encoder, (str, Mapping)) else encoder
+        self.start = start
 
     def fit(
         self,
@@ -112,7 +115,7 @@ class Learner:
         if callback is not None and not callable(callback):
             raise ArgumentError(f"callback is a function that is called with the progress, got {shown(callback)}")
         folder = None if checkpoints is None else as_path(checkpoints, "the folder of checkpoints")
-        task = prepare(self.config, data, seeds, self.objective, self.encoder)
+        task = prepare(self.config, data, seeds, self.objective, self.encoder, self.start)
         read_out = ReadOut(task)
         monitor = None if truth is None else _cosine_to(truth)
         state = task.initial_state()
@@ -175,6 +178,7 @@ def learn(
     seed: int = 0,
     preset: str = "default",
     encoder: Any = None,
+    start: "LaplacianRepresentation | None" = None,
     truth: "LaplacianRepresentation | None" = None,
     callback: "Callable[[Progress], None] | None" = None,
     checkpoints: "str | Path | None" = None,
@@ -190,6 +194,7 @@ def learn(
         seed: the same seed gives the same bits.
         preset: ``default``, ``paper`` or ``pixels``.
         encoder: a network of your own, or the kind of one to build: ``table``, ``mlp``, ``fourier``, ``conv``.
+        start: a learned model of the same kind of observations, with whose network to begin.
         truth: the exact representation where known, for the progress.
         callback: called with the :class:`Progress` after every ``log_every`` steps.
         checkpoints: a folder of their own; the same call continues an interrupted run.
@@ -198,7 +203,7 @@ def learn(
     Returns:
         The model.
     """
-    learner = Learner(preset, objective=objective, encoder=encoder, dim=dim, seed=seed, **options)
+    learner = Learner(preset, objective=objective, encoder=encoder, start=start, dim=dim, seed=seed, **options)
     return learner.fit(data, truth=truth, callback=callback, checkpoints=checkpoints)
 
 

@@ -298,9 +298,9 @@ class ReadOut:
         count = len(targets.labels[0])
         rows = np.arange(count) if rho is not None else np.arange(0, count, -(-count // most))
         outputs, wanted = outputs_at(rows), targets.at(rows)
-        outputs = outputs if self._constant else _with_constant(outputs)
+        outputs = outputs if self._constant else with_constant(outputs)
         return fitted_matrix(
-            outputs, _with_constant(wanted), np.full(len(rows), 1.0 / len(rows)) if rho is None else rho
+            outputs, with_constant(wanted), np.full(len(rows), 1.0 / len(rows)) if rho is None else rho
         )
 
     def _fitted_estimate(self, outputs_at: ValuesAt, moments: Moments, targets: Targets) -> SpectralEstimate:
@@ -313,8 +313,8 @@ class ReadOut:
         """A constant and what was solved, by row of the data's observations; 0 at states without a transition."""
         assert isinstance(self.task.data, Trajectories)
         if self.task.operator is None:
-            return lambda rows: _with_constant(targets.at(rows))
-        table = _with_constant(targets.tables[0])
+            return lambda rows: with_constant(targets.at(rows))
+        table = with_constant(targets.tables[0])
         numbers = self._lookup(table).numbers_of(np.asarray(self.task.data.observations))
         return lambda rows: np.where(numbers[rows, None] >= 0, table[numbers[rows]], 0.0)
 
@@ -439,7 +439,7 @@ class ReadOut:
             values = np.asarray(encoder.module.values, dtype=np.float64)
             return lambda rows: values[rows]
         observations = (self.task.operator or self.task.data).observations
-        constant = _with_constant if self._constant else lambda values: np.asarray(values, dtype=np.float64)
+        constant = with_constant if self._constant else lambda values: np.asarray(values, dtype=np.float64)
         held = int(self.task.config.memory * (1 << 30)) // BYTES_PER_NUMBER
         if at_all_rows and len(observations) * self.task.width <= held:
             outputs = encoder.encode(observations)
@@ -457,7 +457,7 @@ class ReadOut:
             table = np.where(numbers[:, None] >= 0, outputs_at(numbers) @ matrix, 0.0)
         else:
             outputs = encoder.encode(observations)
-            table = (_with_constant(outputs) if self._constant else outputs) @ matrix
+            table = (with_constant(outputs) if self._constant else outputs) @ matrix
         return lambda rows: table[rows]
 
     def _lookup(self, values: NDArray[np.float64]) -> LookupEncoder:
@@ -568,8 +568,15 @@ def lag_rotated(estimate: SpectralEstimate, moments: LaggedMoments) -> SpectralE
     )
 
 
-def _with_constant(values: NDArray[Any]) -> NDArray[np.float64]:
-    """(n, 1 + d) with a first column of 1, the eigenfunction of the eigenvalue 0."""
+def with_constant(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Functions behind the constant one, the eigenfunction of the eigenvalue 0.
+
+    Args:
+        values: (n, d).
+
+    Returns:
+        (n, 1 + d) with a first column of 1.
+    """
     return np.concatenate([np.ones((len(values), 1)), np.asarray(values, dtype=np.float64)], axis=1)
 
 

@@ -111,7 +111,7 @@ def _refit_seed(
             # The rounds before only have to find better cells.
             data, partitions = task.data, PARTITIONS
         rng = np.random.default_rng([seed, turn])
-        values = _encoded(state.encoder, data)
+        values = encoded(state.encoder, data)
         targets = cell_targets(values, data, config.dim, task.width, partitions, rng, longest_lag)
         key = jax.random.fold_in(jax.random.key(seed), 1 + turn)
         end = train(
@@ -203,8 +203,16 @@ def _inspecting(
     return None if inspect is None or targets is None else lambda state: (inspect(state, targets), False)
 
 
-def _encoded(encoder: Any, data: Trajectories) -> NDArray[np.float32]:
-    """(states, width) the network's outputs at every state."""
+def encoded(encoder: Any, data: Trajectories) -> NDArray[np.float32]:
+    """The network's outputs at every state, a block at a time.
+
+    Args:
+        encoder: the network.
+        data: without a table.
+
+    Returns:
+        (states, width).
+    """
     blocks = range(0, data.num_states, ENCODED_ROWS)
     return np.concatenate([encoder.encode(np.asarray(data.observations[i : i + ENCODED_ROWS])) for i in blocks])
 

@@ -3,7 +3,7 @@
 import hashlib
 import math
 import operator as operators
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,12 +15,15 @@ import optax
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from lapwing.checks import shown
 from lapwing.data.directedness import Directedness, directedness
 from lapwing.data.packing import RowFormat
 from lapwing.data.trajectories import Trajectories
 from lapwing.diagnostics.problems import ProblemError, unlearnable
 from lapwing.encoders.convolution import patch_side
+from lapwing.encoders.layers import Statistics
 from lapwing.encoders.networks import (
+    NetworkEncoder,
     build_encoder,
     default_kind,
     encoder_options,
@@ -33,6 +36,7 @@ from lapwing.errors import ArgumentError
 from lapwing.objectives import Objective, permuted
 from lapwing.operators.lags import LagDistribution, geometric_lags, lags_inside_episodes
 from lapwing.operators.operator import Operator, operator_from_trajectories
+from lapwing.representation import LaplacianRepresentation
 from lapwing.storage.reading import forget_pages
 from lapwing.training.batches import (
     DENSE_STATES,
@@ -82,6 +86,7 @@ class Task:
         training_lags: those that the batches really have.
         directedness: of experience without a table; None for a table, whose operator is symmetrised step by step.
         targets: what the network is fitted to from the start: solved eigenvectors of a large table.
+        start: the network of an earlier model, with whose weights to begin; None for random ones.
     """
 
     config: LearnConfig
@@ -98,6 +103,7 @@ class Task:
     training_lags: LagDistribution
     directedness: Directedness | None = None
     targets: Targets | None = None
+    start: NetworkEncoder | None = None
 
     @property
     def round_steps(self) -> list[int]:
@@ -175,31 +181,29 @@ class Task:
             for name, value in self.config.as_dict().items()
             if name not in ("seed", "objective", "encoder") and value != defaults[name]
         }
-        return {
+        known = {
             "config": config,
             "seeds": self.seeds,
             "data": self._data_digest,
             "objective": self.config.objective,
             "encoder": self.config.encoder if self.encoder is not None else self.kind,
         }
+        return known if self.start is None else {**known, "start": _arrays_digest(self.start.arrays().values())}
 
     @cached_property
     def _data_digest(self) -> str:
         return data_digest(self.data)
 
     def _encoder(self, key: jax.Array) -> Any:
-        if self.encoder is not None:
-            return self.encoder
+        if self.start is not None or self.encoder is not None:
+            return self.start or self.encoder
         if self.is_table:
             assert self.operator is not None
             return build_encoder("table", (), self.width, key, states=self.operator.num_states)
-        shape = _observations(self.data, self.operator).shape[1:]
-        chosen = {"hidden": self.config.hidden, "patch": patch_side(shape), **self._smooth_options}
-        known = {name: value for name, value in chosen.items() if name in encoder_options(self.kind)}
-        options = {**known, "statistics": self._statistics, **self.config.encoder_options}
-        if self.kind == "several" and self.layout is not None:
-            options |= {**self.layout.as_metadata(), "kinds": kinds_of_entries(self.layout)}
-        return build_encoder(self.kind, shape, self.width, key, **options)
+        shape = tuple(_observations(self.data, self.operator).shape[1:])
+        return new_network(
+            self.config, self.kind, shape, self.width, key, self._statistics, self.layout, self._smooth_options
+        )
 
     @property
     def _smooth_options(self) -> dict[str, Any]:
@@ -223,7 +227,14 @@ class Task:
         return encoder_statistics(self.kind, observations, weights) if scaled else None
 
 
-def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Objective | None, encoder: Any) -> Task:
+def prepare(
+    config: LearnConfig,
+    data: Data,
+    seeds: Sequence[int],
+    objective: Objective | None,
+    encoder: Any,
+    start: LaplacianRepresentation | None = None,
+) -> Task:
     """Everything but the compilation.
 
     Args:
@@ -232,6 +243,7 @@ def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Ob
         seeds: one or several, in one program.
         objective: in place of the one that the configuration describes.
         encoder: in place of one built.
+        start: a learned model, with whose network to begin.
 
     Returns:
         The task.
@@ -258,8 +270,16 @@ def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Ob
         raise ProblemError(problem)
     width = config.dim + (config.oversampling if states is None else min(config.oversampling, states - config.dim))
     shape = tuple(observations.shape[1:])
-    given = None if encoder is None else _checked_encoder(encoder, shape, width)
-    kind = "own" if given is not None else _kind(config.encoder, RowFormat.from_metadata(data.metadata), shape)
+    given = None if encoder is None else checked_network(encoder, shape, width)
+    begin = None if start is None else checked_network(network_of(start, width), shape, width)
+    if begin is not None and (given is not None or config.encoder not in ("auto", begin.kind)):
+        raise ArgumentError("start brings its own network; leave the encoder out")
+    if begin is not None:
+        kind = begin.kind
+    else:
+        kind = (
+            "own" if given is not None else network_kind(config.encoder, RowFormat.from_metadata(data.metadata), shape)
+        )
     chosen = config.make_objective() if objective is None else objective
     chosen = permuted(chosen, config.permute_every) if config.permute_every else chosen
     lags = geometric_lags(config.discounts)
@@ -290,11 +310,54 @@ def prepare(config: LearnConfig, data: Data, seeds: Sequence[int], objective: Ob
         training_lags=training_lags,
         directedness=directedness(data) if isinstance(data, Trajectories) and not data.has_table else None,
         targets=targets,
+        start=begin,
     )
 
 
-def _kind(wanted: str, layout: RowFormat | None, shape: tuple[int, ...]) -> str:
-    """The kind of network: the one asked for, else what suits the observations."""
+def new_network(
+    config: LearnConfig,
+    kind: str,
+    shape: tuple[int, ...],
+    width: int,
+    key: jax.Array,
+    statistics: Statistics | None,
+    layout: RowFormat | None,
+    suited: dict[str, Any],
+) -> NetworkEncoder:
+    """A network with random weights, by the configuration.
+
+    Args:
+        config: all hyper-parameters.
+        kind: of network.
+        shape: of one observation.
+        width: outputs.
+        key: the source of weights.
+        statistics: of the inputs.
+        layout: of packed observations; None where they are one array.
+        suited: options that suit the data, as far as the kind has them; those of the configuration come first.
+
+    Returns:
+        The encoder.
+    """
+    chosen = {"hidden": config.hidden, "patch": patch_side(shape), **suited}
+    known = {name: value for name, value in chosen.items() if name in encoder_options(kind)}
+    options = {**known, "statistics": statistics, **config.encoder_options}
+    if kind == "several" and layout is not None:
+        options |= {**layout.as_metadata(), "kinds": kinds_of_entries(layout)}
+    return build_encoder(kind, shape, width, key, **options)
+
+
+def network_kind(wanted: str, layout: RowFormat | None, shape: tuple[int, ...]) -> str:
+    """The kind of network: the one asked for, else what suits the observations.
+
+    Args:
+        wanted: a name, or ``auto``.
+        layout: of packed observations; None where they are one array.
+        shape: of one observation.
+
+    Returns:
+        The name of a kind.
+    """
     if wanted == "auto":
         return default_kind(shape) if layout is None else "several"
     if (wanted == "several") != (layout is not None) and wanted != "table":
@@ -358,8 +421,12 @@ def data_digest(data: Data) -> str:
     Returns:
         32 hexadecimal digits.
     """
+    return _arrays_digest(_arrays_of(data))
+
+
+def _arrays_digest(arrays: Iterable[NDArray[Any]]) -> str:
     digest = hashlib.sha256()
-    for array in _arrays_of(data):
+    for array in arrays:
         digest.update(f"{array.dtype.str} {array.shape}".encode())
         # In blocks, because what lies on a disk may be larger than memory.
         rows = max(1, BLOCK_BYTES * len(array) // max(array.nbytes, 1))
@@ -382,8 +449,17 @@ def _observations(data: Data, operator: Operator | None) -> NDArray[Any]:
     return observations
 
 
-def _checked_encoder(encoder: Any, shape: tuple[int, ...], width: int) -> Any:
-    """The user's own network as an encoder, tried on the shape of these observations."""
+def checked_network(encoder: Any, shape: tuple[int, ...], width: int) -> Any:
+    """A network that was given, as an encoder, tried on the shape of these observations.
+
+    Args:
+        encoder: an encoder, or a network of the user's own.
+        shape: of one observation.
+        width: outputs that it must have.
+
+    Returns:
+        The encoder.
+    """
     ready = encoder if hasattr(encoder, "encode") else own_encoder(encoder, shape)
     if tuple(ready.observation_shape) != shape:
         raise ArgumentError(
@@ -395,6 +471,31 @@ def _checked_encoder(encoder: Any, shape: tuple[int, ...], width: int) -> Any:
             "give it that many outputs, or pass oversampling=0"
         )
     return ready
+
+
+def network_of(model: LaplacianRepresentation, width: int) -> NetworkEncoder:
+    """The network of a learned model, to start another one with.
+
+    Args:
+        model: learned, with so many outputs before refinement.
+        width: components and oversampling of what is to be learned.
+
+    Returns:
+        The network; training does not change the model's own.
+    """
+    if not isinstance(model, LaplacianRepresentation):
+        raise ArgumentError(f"start must be a learned model, such as lw.learn and lw.load give, got {shown(model)}")
+    inner = getattr(model.encoder, "inner", None)
+    if not isinstance(inner, NetworkEncoder):
+        raise ArgumentError(
+            f"start must be a model with a network; this one has an encoder of kind {model.encoder.kind!r}"
+        )
+    if inner.dim != width:
+        raise ArgumentError(
+            f"the network of start has {inner.dim} outputs, but dim + oversampling is {width}; "
+            f"choose dim and oversampling with the sum {inner.dim}"
+        )
+    return inner
 
 
 def _checked_seeds(seeds: Sequence[int]) -> list[int]:
