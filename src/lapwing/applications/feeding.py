@@ -62,14 +62,15 @@ class Feed:
             self._actions[environment][-1] = action
 
     def end(self, environment: int, terminated: bool) -> None:
-        """Say that the episode ended with the last state.
+        """Say that the episode ended with the last state, unless that is known already.
 
         Args:
             environment: its number.
             terminated: whether the environment itself ended it.
         """
-        if self._flags[environment]:
-            self._flags[environment][-1] = (True, terminated)
+        flags = self._flags[environment]
+        if flags and not flags[-1][0]:
+            flags[-1] = (True, terminated)
 
     def update(self) -> OnlineReport | None:
         """Hand over what has come in, and update the learner if it is time.
@@ -77,7 +78,7 @@ class Feed:
         Returns:
             The report; None where it was not time.
         """
-        due = self._every > 0 and self._since >= self._every and self.learner.seen + self._since >= self._after
+        due = self._every > 0 and self._since >= self._every and self.learner.seen + self._since > self._after
         if not due:
             return None
         self.hand_over()

@@ -192,7 +192,8 @@ class OnlineLearner:
         self._marks: list[Mark] = []
         self._seconds = 0.0
         self.reports: list[OnlineReport] = []
-        self._run: Any = jax.jit(run_steps, static_argnums=2)
+        # A function of its own, so that what is compiled is forgotten with the learner.
+        self._run: Any = jax.jit(lambda state, source, count: run_steps(state, source, count), static_argnums=2)
 
     @property
     def width(self) -> int:
@@ -520,10 +521,14 @@ class OnlineLearner:
 
     def _steps(self, state: TrainState, source: Source, count: int) -> tuple[TrainState, StepInfo]:
         """So many steps, or an error that leaves everything as it was."""
-        for size in PROGRAMS:
-            for _ in range(count // size):
-                state, info = self._run(state, source, size)
-            count %= size
+        try:
+            for size in PROGRAMS:
+                for _ in range(count // size):
+                    state, info = self._run(state, source, size)
+                count %= size
+        except (TypeError, ValueError) as error:  # from inside an objective or a network of the caller's own
+            reason = str(error).splitlines()[0]
+            raise ArgumentError(f"a training step failed, and the learner is as before: {reason}") from error
         info = jax.device_get(info)
         sound = [np.isfinite(np.asarray(leaf)).all() for leaf in jax.tree.leaves((info.loss, state.trained))]
         if not all(sound):
