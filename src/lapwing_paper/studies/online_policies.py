@@ -13,7 +13,7 @@ WINDOW, LONG_WINDOW = 10_000, 50_000
 UPDATES, AGDO_UPDATES = 10, 100
 
 DEFAULT, LONG, FROZEN = "default", "default, 50,000 states", "frozen"
-BARRIERS = (0.5, 1.0, 2.5, 5.0, 10.0)
+BARRIERS = (1.0, 2.5, 10.0)
 AGDO = "AGDO, b = 2.5"
 SEEN = {DEFAULT: "sees default", AGDO: "sees AGDO", FROZEN: "sees frozen"}
 ONLY_IN_FULL = (LONG, *(f"AGDO, b = {barrier:g}" for barrier in BARRIERS if barrier != 2.5), SEEN[AGDO])
