@@ -20,6 +20,8 @@ CALLS: dict[str, Callable[[], Any]] = {
     "ritz of nothing": lambda: lw.rayleigh_ritz(None, OPERATOR),  # type: ignore[arg-type]
     "no function to report to": lambda: lw.learn(OPERATOR, **TINY, callback=5),
     "no function for progress": lambda: lw.collect("GridMaze-7", 10, progress=5),  # type: ignore[arg-type]
+    "no loss": lambda: lw.check_loss(None),  # type: ignore[arg-type]
+    "no update": lambda: lw.check_loss(lambda start: start.sum(), 5),  # type: ignore[arg-type]
     "tolerance in words": lambda: lw.score(MODEL, MODEL, tolerance="x"),  # type: ignore[arg-type]
     "nothing to plot": lambda: MODEL.plot(what=None),  # type: ignore[arg-type]
     "half an episode": lambda: DATA.episode(2.5),  # type: ignore[arg-type]

@@ -28,6 +28,7 @@ from lapwing.environments.registry import make_world as make_world
 from lapwing.environments.registry import world_names as world_names
 from lapwing.errors import LapwingError as LapwingError
 from lapwing.errors import LapwingWarning as LapwingWarning
+from lapwing.evaluation import check_loss as check_loss
 from lapwing.evaluation import counting_score as counting_score
 from lapwing.evaluation import score as score
 from lapwing.objectives import allo as allo

@@ -17,7 +17,20 @@ import lapwing as lw
 from lapwing import representation, solving
 from lapwing.cli import main as cli
 
-COMMANDS = ("worlds", "collect", "audit", "solve", "learn", "score", "report", "plot", "reproduce", "doctor")
+COMMANDS = (
+    "worlds",
+    "collect",
+    "audit",
+    "solve",
+    "learn",
+    "online",
+    "score",
+    "report",
+    "plot",
+    "reproduce",
+    "check-loss",
+    "doctor",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -306,7 +319,7 @@ def test_version_is_the_packages(run: Any) -> None:
     ("line", "words"),
     [
         ("solve Rooms-16 --dimm 3", "--dim"),
-        ("frobnicate", "audit, collect, doctor, learn"),
+        ("frobnicate", "audit, check-loss, collect, doctor, learn"),
         ("lern Rooms-16", "did you mean learn?"),
         ("plot run --what spectra", "--what"),
         ("learn Rooms-16 --log mlflow", "--log"),

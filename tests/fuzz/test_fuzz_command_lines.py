@@ -41,10 +41,12 @@ COMMANDS = {
         "--batches",
         "--out",
     ],
+    "online": ["--dim", "--capacity", "--every", "--steps", "--keep", "--data-steps", "--out", "--json"],
     "score": ["--truth", "--data", "--definition", "--tolerance", "--layouts", "--json"],
     "report": ["--out", "--json"],
     "plot": ["--what", "--components", "--out", "--width", "--json"],
     "reproduce": ["--list", "--seeds", "--steps", "--worlds", "--on", "--workers", "--rebuild", "--json"],
+    "check-loss": ["--update", "--init", "--eigenvalues", "--gradient", "--json"],
     "doctor": ["--json"],
 }
 SOURCES = [

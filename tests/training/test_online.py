@@ -96,6 +96,7 @@ def test_drift_is_zero_where_nothing_changes_and_large_where_the_world_does() ->
     assert online.drift(before).sines[1:].max() > 0.3
     assert np.allclose(online.drift(before).sines, report.turned, atol=0.1)
     assert online.drift(before).since == before
+    assert online.drift(before).moments == (online.seen,)
 
 
 def test_nothing_is_compiled_as_data_grow(small: tuple[np.ndarray, np.ndarray]) -> None:

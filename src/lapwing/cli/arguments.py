@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import io
 import re
+import sys
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from contextvars import ContextVar
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from lapwing.checks import shown
 from lapwing.errors import ArgumentError, LapwingError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
@@ -182,16 +184,42 @@ def _wrapper(name: str) -> Any:
     """A wrapper of Gymnasium by its name, or any other by module and name."""
     import gymnasium
 
-    module_name, colon, attribute = name.rpartition(":")
-    try:
-        module = importlib.import_module(module_name) if colon else gymnasium.wrappers
-    except ImportError as error:
-        raise ArgumentError(f"--wrappers {name}: {error}") from error
-    found = getattr(module, attribute, None)
+    wrappers = {key: value for key, value in vars(gymnasium.wrappers).items() if isinstance(value, type)}
+    found = imported(name, "--wrappers") if ":" in name else wrappers.get(name)
+    if found is None:
+        raise UnknownNameError(f"--wrappers {name}: no such wrapper; {did_you_mean(name, wrappers)}")
     if not (isinstance(found, type) and issubclass(found, gymnasium.Wrapper)):
-        known = [key for key, value in vars(module).items() if isinstance(value, type)]
-        raise UnknownNameError(f"--wrappers {name}: no such wrapper; {did_you_mean(attribute, known)}")
+        raise ArgumentError(f"--wrappers {name}: this is not a class of gymnasium.Wrapper")
     return found
+
+
+def imported(name: str, option: str) -> Any:
+    """What ``MODULE:NAME`` names; modules in the current folder are found as well.
+
+    Args:
+        name: as given.
+        option: it was given for, for messages.
+
+    Returns:
+        Any object.
+
+    Raises:
+        ArgumentError: where the module cannot be imported.
+        UnknownNameError: where it has no such name.
+    """
+    module_name, _, attribute = name.rpartition(":")
+    here = str(Path.cwd())
+    try:
+        sys.path.insert(0, here)
+        module = importlib.import_module(module_name)
+    except Exception as error:  # a module of somebody else raises anything
+        raise ArgumentError(f"{option} {name}: {module_name} cannot be imported: {shown(error)}") from error
+    finally:
+        sys.path.remove(here)
+    if not hasattr(module, attribute):
+        known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        raise UnknownNameError(f"{option} {name}: {module_name} has no {attribute!r}; {did_you_mean(attribute, known)}")
+    return getattr(module, attribute)
 
 
 def file_name(label: str) -> str:

@@ -26,10 +26,12 @@ COMMANDS = {
     "audit": "lapwing.cli.audit_command:AuditCommand",
     "solve": "lapwing.cli.solve_command:SolveCommand",
     "learn": "lapwing.cli.learn_command:LearnCommand",
+    "online": "lapwing.cli.online_command:OnlineCommand",
     "score": "lapwing.cli.score_command:ScoreCommand",
     "report": "lapwing.cli.report_command:ReportCommand",
     "plot": "lapwing.cli.plot_command:PlotCommand",
     "use": "lapwing.cli.use_command:UseCommand",
+    "check-loss": "lapwing.cli.check_loss_command:CheckLossCommand",
     "doctor": "lapwing.cli.doctor_command:DoctorCommand",
 }
 
@@ -39,9 +41,10 @@ ENTRY_POINTS = "lapwing.commands"
 # How `lapwing --help` sorts them; commands of other packages come last.
 GROUPS = {
     "worlds and data": ("worlds", "collect", "audit"),
-    "representations": ("solve", "learn", "score"),
+    "representations": ("solve", "learn", "online", "score"),
     "look": ("report", "plot"),
     "use": ("use",),
+    "other code": ("check-loss",),
     "help": ("doctor",),
 }
 MARGIN = 13
@@ -116,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         The exit code: 0 done, 1 bad input or a failed run, 2 arguments that cannot be parsed, 3 a result was written
-        that must not be trusted, 130 and 143 after Ctrl-C and a termination.
+        that must not be trusted or a loss does not conform, 130 and 143 after Ctrl-C and a termination.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     if given == ["--version"]:

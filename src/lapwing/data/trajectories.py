@@ -325,6 +325,16 @@ class Trajectories:
             raise ArgumentError(f"episodes are numbered 0 to {self.num_episodes - 1}, got {shown(number)}")
         return _in_time(self, slice(self.offsets[whole], self.offsets[whole + 1]))
 
+    def states(self) -> NDArray[Any]:
+        """(states, ...) the observations of all states in order of time; by key where there are several."""
+        return _in_time(self)
+
+    def last_states(self) -> NDArray[np.bool_]:
+        """(states,) whether each state is the last of its episode: what an online learner takes as ``episode_ends``."""
+        found = np.zeros(self.num_states, dtype=bool)
+        found[self.offsets[1:] - 1] = True
+        return found
+
     def steps_left(self, begin: int, end: int) -> NDArray[np.int64]:
         """How many steps are left in the episode of each of some states.
 

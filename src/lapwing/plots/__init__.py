@@ -1,5 +1,6 @@
 """Figures of representations: eigenvectors on their world, spectra, learning curves, comparisons."""
 
+from lapwing.plots.drift import drift_figure
 from lapwing.plots.fields import draw_field, draw_world, field_places, field_values
 from lapwing.plots.figures import (
     COLOURS,
@@ -31,6 +32,7 @@ __all__ = [
     "draw_over_time",
     "draw_spectra",
     "draw_world",
+    "drift_figure",
     "field_places",
     "field_values",
     "observations_figure",

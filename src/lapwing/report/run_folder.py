@@ -39,6 +39,7 @@ from lapwing.storage.schemas import learning_history
 RUN_FILES = (
     "spectrum.csv", "config.json", "metrics.csv", "audit.json", "scores.json", "provenance.json", "observations.npy",
     *(f"{what}.{kind}" for what in ("curves", "spectrum", "eigenvectors") for kind in ("png", "pdf")), "report.html",
+    "drift.png",
 )  # fmt: skip
 MODEL_FILES = (MANIFEST, WEIGHTS, NEXT_WEIGHTS)
 # A folder in it with the representation that the model was compared with.

@@ -54,6 +54,9 @@ PROGRAMS = (64, 8, 1)
 OBJECTIVE_SHARE = 0.25
 # Inputs are scaled anew when their centre moves, or half their extent grows, by this share of the scale.
 OUTGROWN = 0.25
+# Standard errors from which new steps are surprising.
+SURPRISING = 10.0
+STEPS_COMPARED = 1 << 12
 MOST_MARKS = 16
 MOST_REPORTS = 1000
 
@@ -68,6 +71,8 @@ class OnlineReport(NamedTuple):
         loss: of the last step.
         eigenvalues: (dim,) one-step eigenvalues of the present components, ascending.
         turned: (dim,) sines of the angles by which the components turned since the update before; NaN at the first.
+        surprise: by how many standard errors the components change more over the steps that are new since the update
+            before than over those held then; a few while nothing changes, tens where a new way opens. NaN at the first.
         problems: what is wrong with the network or the objective; empty where nothing is.
     """
 
@@ -77,6 +82,7 @@ class OnlineReport(NamedTuple):
     loss: float
     eigenvalues: NDArray[np.float64]
     turned: NDArray[np.float64]
+    surprise: float
     problems: tuple[Problem, ...]
 
 
@@ -88,11 +94,13 @@ class Drift(NamedTuple):
         seen: states that have been added now.
         sines: (dim,) of the angles between components then and now, whole eigenspaces where eigenvalues repeat;
             measured on the observations held now.
+        moments: states that had been added at the updates since then whose new steps were surprising.
     """
 
     since: int
     seen: int
     sines: NDArray[np.float64]
+    moments: tuple[int, ...]
 
 
 class Mark(NamedTuple):
@@ -124,7 +132,8 @@ class Update(NamedTuple):
         info: of the last step.
         matrix: from the network's outputs, behind a constant where it was fitted, to components.
         mu: (dim,) their eigenvalues.
-        observations: on which they can be compared with others.
+        observations: (n, ...) on which they can be compared with others.
+        outputs: (n, width) of the network there.
     """
 
     state: TrainState
@@ -132,6 +141,19 @@ class Update(NamedTuple):
     matrix: NDArray[np.float64]
     mu: NDArray[np.float64]
     observations: NDArray[Any]
+    outputs: NDArray[np.float64]
+
+
+class StepSizes(NamedTuple):
+    """How much components change over a step of what is held.
+
+    Attributes:
+        energies: (dim,) ``1/2 E (u(s) - u(s'))^2``.
+        deviation: of the mean over components of a step's own energies, each over its mean.
+    """
+
+    energies: NDArray[np.float64]
+    deviation: float
 
 
 class OnlineLearner:
@@ -185,6 +207,9 @@ class OnlineLearner:
         self._optimiser = optax.adam(self.config.learning_rate)
         self._lags = geometric_lags(self.config.discounts)
         self._buffer = ExperienceBuffer(capacity, keep, seed)
+        # The states since the last update.
+        self._fresh = ExperienceBuffer(STEPS_COMPARED)
+        self._step_sizes: StepSizes | None = None
         self._start = None if start is None else network_of(start, self.width)
         self._state: TrainState | None = None
         self._eigenvalues: NDArray[np.float32] = np.zeros(self.width, dtype=np.float32)
@@ -227,6 +252,7 @@ class OnlineLearner:
             DataError: observations of another shape than before, NaN or infinity; the learner is as before.
         """
         self._buffer.add(observations, episode_ends, terminated=terminated, actions=actions, stream=stream)
+        self._fresh.add(observations, episode_ends, terminated=terminated, actions=actions, stream=stream)
 
     def data(self) -> Trajectories:
         """What is held, as experience: ``lw.solve(learner.data(), dim)`` counts with the same forgetting.
@@ -259,7 +285,9 @@ class OnlineLearner:
         train = self._fitted if self._fits(data, state) else self._optimised
         trained = train(state, data, count)
         mark = Mark(self.seen, RotatedEncoder(trained.state.encoder, trained.matrix))
-        report = self._report(trained, mark)
+        report = self._report(trained)
+        self._step_sizes = _step_sizes(mark.encoder, data, self._rng(trained.state))
+        self._fresh = ExperienceBuffer(STEPS_COMPARED)
         self._state, self._eigenvalues = trained.state, np.asarray(trained.info.eigenvalues)
         self._check_inputs_at = check_inputs_at
         self._marks = _thinned([*self._marks, mark])
@@ -309,8 +337,10 @@ class OnlineLearner:
         data = self._learnable_data()
         rows = self._rng(self._state).integers(0, data.num_states, POOL_STATES)
         observations = np.asarray(data.observations[data.rows(rows)])
-        sines = _sines(self._marks[number], self._marks[-1], self.reports[-1].eigenvalues, observations)
-        return Drift(times[number], self.seen, sines)
+        before, now = (self._marks[place].encoder.encode(observations) for place in (number, -1))
+        later = (report for report in self.reports if report.seen > times[number])
+        moments = tuple(report.seen for report in later if report.surprise > SURPRISING)
+        return Drift(times[number], self.seen, _sines(before, now, self.reports[-1].eigenvalues), moments)
 
     def save(self, path: str | Path) -> Path:
         """Write everything that later calls depend on; the folder keeps the last two states that were saved.
@@ -323,10 +353,12 @@ class OnlineLearner:
         """
         folder = as_path(path, "the folder to save to")
         arrays = {f"buffer.{name}": array for name, array in self._buffer.arrays().items()}
+        arrays |= {f"fresh.{name}": array for name, array in self._fresh.arrays().items()}
         record: dict[str, Any] = {
             "config": self.config.as_dict(),
             "fit": self.fit,
             "buffer": self._buffer.record(),
+            "fresh": self._fresh.record(),
             "check_inputs_at": self._check_inputs_at,
             "seconds": self._seconds,
             "marks": [mark.seen for mark in self._marks],
@@ -338,6 +370,8 @@ class OnlineLearner:
             arrays |= {f"encoder.{name}": array for name, array in encoder.arrays().items()}
             arrays |= {f"state{name}": array for name, array in tree_arrays(self._state).items()}
             arrays["eigenvalues"] = self._eigenvalues
+            assert self._step_sizes is not None
+            arrays["energies"], record["deviation"] = self._step_sizes
             for number, mark in enumerate(self._marks):
                 arrays |= {f"marks.{number}.{name}": array for name, array in mark.encoder.arrays().items()}
         step = self.seen + (0 if self._state is None else int(self._state.step))
@@ -378,6 +412,7 @@ class OnlineLearner:
             held = record["buffer"]
             learner = cls(capacity=held["capacity"], keep=held["keep"], fit=record["fit"], **config)
             learner._buffer = ExperienceBuffer.restored(held, _inside(arrays, "buffer."))
+            learner._fresh = ExperienceBuffer.restored(record["fresh"], _inside(arrays, "fresh."))
             learner._check_inputs_at, learner._seconds = record["check_inputs_at"], record["seconds"]
             learner.reports = [_from_json(report) for report in record["reports"]]
             if "encoder" in record:
@@ -387,6 +422,7 @@ class OnlineLearner:
                 )
                 learner._state = filled_tree(learner._initial_state(network), _inside(arrays, "state"))
                 learner._eigenvalues = arrays["eigenvalues"]
+                learner._step_sizes = StepSizes(arrays["energies"], float(record["deviation"]))
                 learner._marks = [
                     Mark(
                         seen, RotatedEncoder.from_parts({"inner": parts}, _inside(arrays, f"marks.{number}."), encoder)
@@ -483,7 +519,8 @@ class OnlineLearner:
             matrix = np.diag(1.0 / np.sqrt(np.maximum(np.diag(gram), 1e-300)))
             quotients = np.diag(matrix @ cross @ matrix)
         matrix, quotients = matrix[:, : self.config.dim], quotients[: self.config.dim]
-        return Update(state, info, matrix, 1.0 - lags.one_minus_mu(1.0 - quotients), observations[:size])
+        mu = 1.0 - lags.one_minus_mu(1.0 - quotients)
+        return Update(state, info, matrix, mu, observations[:size], here)
 
     def _fitted(self, state: TrainState, data: Trajectories, count: int) -> Update:
         """Steps towards what was solved, turned towards what the network is; then its last layer, solved."""
@@ -499,12 +536,10 @@ class OnlineLearner:
         if self.config.solve_last_layer:
             fitting = with_solved_last_layer(fitting, observations, pool)
         state = replace(fitting, objective=state.objective, objective_state=state.objective_state)
-        outputs, ordered = (
-            with_constant(state.encoder.encode(observations)),
-            with_constant(wanted)[:, : self.config.dim],
-        )
-        matrix, _ = fitted_matrix(outputs, ordered, np.full(POOL_STATES, 1.0 / POOL_STATES))
-        return Update(state, info, matrix, np.append(1.0, targets.mu)[: self.config.dim], observations)
+        outputs = np.asarray(state.encoder.encode(observations), dtype=np.float64)
+        ordered, weights = with_constant(wanted)[:, : self.config.dim], np.full(POOL_STATES, 1.0 / POOL_STATES)
+        matrix, _ = fitted_matrix(with_constant(outputs), ordered, weights)
+        return Update(state, info, matrix, np.append(1.0, targets.mu)[: self.config.dim], observations, outputs)
 
     def _solved(self, state: TrainState, data: Trajectories) -> Solved:
         """Eigenvectors of counted transitions, between observations or between cells of the representation."""
@@ -536,30 +571,70 @@ class OnlineLearner:
             raise LearningDivergedError(message, self._state or state, [], [0])
         return state, info
 
-    def _report(self, trained: Update, mark: Mark) -> OnlineReport:
-        state, dim = trained.state, self.config.dim
+    def _report(self, trained: Update) -> OnlineReport:
+        state, outputs, dim = trained.state, trained.outputs, self.config.dim
         values = 1.0 - trained.mu
         turned = np.full(dim, np.nan)
         if self._marks:
-            turned = _sines(self._marks[-1], mark, values, trained.observations)
-        outputs = np.asarray(state.encoder.encode(trained.observations), dtype=np.float64)
+            behind = outputs if len(trained.matrix) == self.width else with_constant(outputs)
+            before = self._marks[-1].encoder.encode(trained.observations)
+            turned = _sines(before, behind @ trained.matrix, values)
         options = {**self.config.objective_options, "learning_rate": self.config.learning_rate}
         settings = {name: value for name, value in options.items() if isinstance(value, (int, float))}
         at_bounds = state.objective.details(state.objective_state).at_bounds
         problems = objective_problems(np.asarray(trained.info.eigenvalues), at_bounds, dim, settings)
         gram, history = outputs.T @ outputs / len(outputs), [{"step": float(state.step)}]
         problems += output_problems(gram, outputs, dim, self.config.refine == "ritz", history, settings)
-        loss = float(trained.info.loss)
-        return OnlineReport(int(state.step), self.seen, self._buffer.num_states, loss, values, turned, tuple(problems))
+        return OnlineReport(
+            step=int(state.step),
+            seen=self.seen,
+            held=self._buffer.num_states,
+            loss=float(trained.info.loss),
+            eigenvalues=values,
+            turned=turned,
+            surprise=self._surprise(),
+            problems=tuple(problems),
+        )
+
+    def _surprise(self) -> float:
+        """How much longer new steps are than those held at the last update, in standard errors."""
+        if self._step_sizes is None or not self._fresh.num_states:
+            return float("nan")
+        try:
+            data = self._fresh.data()
+        except DataError:  # no transition is new
+            return float("nan")
+        energies = _energies_of_steps(self._marks[-1].encoder, data, np.concatenate(list(data.pair_positions(1))))
+        sizes = (energies / self._step_sizes.energies)[:, 1:].mean(axis=1)
+        return float((sizes.mean() - 1.0) / (self._step_sizes.deviation / np.sqrt(len(sizes))))
+
+
+def _energies_of_steps(
+    encoder: RotatedEncoder, data: Trajectories, positions: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """(n, dim) half the squared change of each component over steps that begin at positions."""
+    rows = np.concatenate([data.rows(positions), data.rows(positions + 1)])
+    here, there = np.split(encoder.encode(np.asarray(data.observations[rows])), 2)
+    return (here - there) ** 2 / 2.0
+
+
+def _step_sizes(encoder: RotatedEncoder, data: Trajectories, rng: np.random.Generator) -> StepSizes:
+    positions = np.concatenate(list(data.pair_positions(1)))
+    energies = _energies_of_steps(
+        encoder, data, rng.choice(positions, min(STEPS_COMPARED, len(positions)), replace=False)
+    )
+    # A component that never changes, as the constant one, has no step to compare with.
+    means = np.maximum(energies.mean(axis=0), 1e-12)
+    sizes = (energies / means)[:, 1:].mean(axis=1) if energies.shape[1] > 1 else np.ones(len(energies))
+    return StepSizes(means, max(float(sizes.std()), 1e-6))
 
 
 def _sines(
-    before: Mark, now: Mark, eigenvalues: NDArray[np.float64], observations: NDArray[Any]
+    before: NDArray[np.float64], now: NDArray[np.float64], eigenvalues: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """(dim,) of the angles between components at two times, on the same observations."""
-    weights = np.full(len(observations), 1.0 / len(observations))
-    clusters = group_degenerate(eigenvalues, DATA_TOLERANCE)
-    cosines = subspace_cosines(before.encoder.encode(observations), now.encoder.encode(observations), weights, clusters)
+    """(dim,) of the angles between components at two times, by their (n, dim) values at the same states."""
+    weights = np.full(len(now), 1.0 / len(now))
+    cosines = subspace_cosines(before, now, weights, group_degenerate(eigenvalues, DATA_TOLERANCE))
     return np.sqrt(np.maximum(1.0 - cosines**2, 0.0))
 
 
