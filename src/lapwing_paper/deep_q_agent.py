@@ -1,7 +1,6 @@
 """A deep Q-network agent in a world given as tables, after Wu, Tucker and Nachum (2019): one compiled program."""
 
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
@@ -11,8 +10,9 @@ import optax
 from jax import Array
 from numpy.typing import NDArray
 
+from lapwing_paper.small_networks import Network, apply_network, new_network
+
 Table = NDArray[np.float64]
-Network = list[tuple[Array, Array]]
 
 EPISODE_LENGTH = 50
 DISCOUNT = 0.98
@@ -162,7 +162,7 @@ def _train(observations: Array, successors: Array, rewards: Array, goal: Array, 
     walk = _random_walk(successors, FIRST_TRANSITIONS + tests * STEPS_PER_TEST, first)
 
     def loss(network: Network, seen: Array, taken: Array, wanted: Array) -> tuple[Array, Array]:
-        values = _action_values(network, seen)
+        values = apply_network(network, seen)
         chosen = jnp.take_along_axis(values[:BATCH], taken[:, None], axis=1)[:, 0]
         return jnp.mean((chosen - wanted) ** 2), values[BATCH]
 
@@ -183,7 +183,7 @@ def _train(observations: Array, successors: Array, rewards: Array, goal: Array, 
     def refresh(carry: tuple[_Agent, Network], key: Array) -> tuple[tuple[_Agent, Network], None]:
         agent, target = carry
         # The target network stands still between refreshes, so that its values are one table.
-        targets = rewards + DISCOUNT * _action_values(target, observations).max(axis=1)[successors]
+        targets = rewards + DISCOUNT * apply_network(target, observations).max(axis=1)[successors]
         keys = jax.random.split(key, STEPS_PER_REFRESH)
         agent, _ = jax.lax.scan(step, agent._replace(targets=targets), keys)
         return (agent, optax.incremental_update(agent.network, target, REFRESH_RATE)), None
@@ -193,27 +193,9 @@ def _train(observations: Array, successors: Array, rewards: Array, goal: Array, 
         return carry, greedy_return(carry[0].network)
 
     def greedy_return(network: Network) -> Array:
-        return policy_return(successors, goal, _action_values(network, observations).argmax(axis=1))
+        return policy_return(successors, goal, apply_network(network, observations).argmax(axis=1))
 
-    network = _new_network((observations.shape[1], *[HIDDEN] * LAYERS, count), weights)
+    network = new_network((observations.shape[1], *[HIDDEN] * LAYERS, count), weights)
     agent = _Agent(network, optimizer.init(network), walk, rewards)
     _, found = jax.lax.scan(test, (agent, network), jax.random.split(key, tests))
     return jnp.append(greedy_return(network), found)
-
-
-def _new_network(sizes: tuple[int, ...], key: Array) -> Network:
-    """Weights and biases of each layer, uniform within one over the root of its inputs."""
-    layers = []
-    for (inputs, outputs), one in zip(pairwise(sizes), jax.random.split(key, len(sizes) - 1), strict=True):
-        drawn = jax.random.uniform(one, (inputs + 1, outputs), minval=-1.0, maxval=1.0) / np.sqrt(inputs)
-        layers.append((drawn[:-1], drawn[-1]))
-    return layers
-
-
-def _action_values(network: Network, observations: Array) -> Array:
-    """(n, actions) values of a fully connected network with rectified units."""
-    values = observations
-    for weights, biases in network[:-1]:
-        values = jax.nn.relu(values @ weights + biases)
-    weights, biases = network[-1]
-    return values @ weights + biases

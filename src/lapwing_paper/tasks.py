@@ -16,6 +16,7 @@ from lapwing.errors import DataError, LapwingWarning
 from lapwing.training import NetworkCollapsedError
 from lapwing_paper.distance_tasks import compare_distances, compare_hitting_times
 from lapwing_paper.gluing import glue_episodes
+from lapwing_paper.online_tasks import follow_policy
 from lapwing_paper.option_tasks import cover_times, diffusion_option_steps, diffusion_times
 from lapwing_paper.policy_tasks import plan_in_maze, reach_goals
 from lapwing_paper.run_store import Outcome
@@ -115,6 +116,7 @@ TASKS: dict[str, Callable[[dict[str, Any]], Outcome]] = {
     "shaping": train_on_reward,
     "zero-shot": reach_goals,
     "planning": plan_in_maze,
+    "online-policies": follow_policy,
 }
 
 

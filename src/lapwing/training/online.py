@@ -132,7 +132,8 @@ class Update(NamedTuple):
         info: of the last step.
         matrix: from the network's outputs, behind a constant where it was fitted, to components.
         mu: (dim,) their eigenvalues.
-        observations: (n, ...) on which they can be compared with others.
+        observations: what is held.
+        rows: (n,) of them, on which components can be compared with others.
         outputs: (n, width) of the network there.
     """
 
@@ -141,6 +142,7 @@ class Update(NamedTuple):
     matrix: NDArray[np.float64]
     mu: NDArray[np.float64]
     observations: NDArray[Any]
+    rows: NDArray[np.int64]
     outputs: NDArray[np.float64]
 
 
@@ -345,9 +347,8 @@ class OnlineLearner:
         times = [mark.seen for mark in self._marks]
         number = 0 if since is None else max(0, int(np.searchsorted(times, since, side="right")) - 1)
         data = self._learnable_data()
-        rows = self._rng(self._state).integers(0, data.num_states, POOL_STATES)
-        observations = np.asarray(data.observations[data.rows(rows)])
-        before, now = (self._marks[place].encoder.encode(observations) for place in (number, -1))
+        rows = data.rows(self._rng(self._state).integers(0, data.num_states, POOL_STATES))
+        before, now = (_encoded(self._marks[place].encoder, data.observations, rows) for place in (number, -1))
         later = (report for report in self.reports if report.seen > times[number])
         moments = tuple(report.seen for report in later if report.surprise > SURPRISING)
         return Drift(times[number], self.seen, _sines(before, now, self.reports[-1].eigenvalues), moments)
@@ -518,9 +519,10 @@ class OnlineLearner:
         lags = lags_inside_episodes(self._lags, data.lengths, unbiased=True)
         size = max(POOL_STATES, self.config.batch_size)
         starts, ends = draw_walks(data, lags, size, 1, self._rng(state))
-        observations = np.asarray(data.observations[np.concatenate([starts, ends])])
-        state, info = self._steps(state, PairPool(jnp.asarray(observations), size, self.config.batch_size), count)
-        values = np.asarray(state.encoder.encode(observations), dtype=np.float64)
+        rows = np.concatenate([starts, ends])
+        pool = PairPool(jnp.asarray(np.asarray(data.observations[rows])), size, self.config.batch_size)
+        state, info = self._steps(state, pool, count)
+        values = _encoded(state.encoder, data.observations, rows)
         here, there = values[:size], values[size:]
         gram, cross = values.T @ values / (2 * size), (here.T @ there + there.T @ here) / (2 * size)
         if self.config.refine == "ritz":
@@ -530,7 +532,7 @@ class OnlineLearner:
             quotients = np.diag(matrix @ cross @ matrix)
         matrix, quotients = matrix[:, : self.config.dim], quotients[: self.config.dim]
         mu = 1.0 - lags.one_minus_mu(1.0 - quotients)
-        return Update(state, info, matrix, mu, observations[:size], here)
+        return Update(state, info, matrix, mu, data.observations, starts, here)
 
     def _fitted(self, state: TrainState, data: Trajectories, count: int) -> Update:
         """Steps towards what was solved, turned towards what the network is; then its last layer, solved."""
@@ -538,7 +540,7 @@ class OnlineLearner:
         targets = solved.targets if data.has_table else of_neighbours(solved.targets, data)
         rows = rng.choice(len(solved.observations), POOL_STATES, p=solved.weights)
         observations, wanted = np.asarray(solved.observations[rows]), targets.at(rows)
-        left, _, right = np.linalg.svd(wanted.T @ state.encoder.encode(observations))
+        left, _, right = np.linalg.svd(wanted.T @ _encoded(state.encoder, solved.observations, rows))
         turned = (wanted @ (left @ right)).astype(np.float32)
         pool = Targets(np.arange(POOL_STATES, dtype=np.int32)[None], turned[None], targets.mu)
         fitting = replace(state, objective=REGRESSION, objective_state=jnp.zeros(self.width))
@@ -546,10 +548,11 @@ class OnlineLearner:
         if self.config.solve_last_layer:
             fitting = with_solved_last_layer(fitting, observations, pool)
         state = replace(fitting, objective=state.objective, objective_state=state.objective_state)
-        outputs = np.asarray(state.encoder.encode(observations), dtype=np.float64)
+        outputs = _encoded(state.encoder, solved.observations, rows)
         ordered, weights = with_constant(wanted)[:, : self.config.dim], np.full(POOL_STATES, 1.0 / POOL_STATES)
         matrix, _ = fitted_matrix(with_constant(outputs), ordered, weights)
-        return Update(state, info, matrix, np.append(1.0, targets.mu)[: self.config.dim], observations, outputs)
+        mu = np.append(1.0, targets.mu)[: self.config.dim]
+        return Update(state, info, matrix, mu, solved.observations, rows, outputs)
 
     def _solved(self, state: TrainState, data: Trajectories) -> Solved:
         """Eigenvectors of counted transitions, between observations or between cells of the representation."""
@@ -587,7 +590,7 @@ class OnlineLearner:
         turned = np.full(dim, np.nan)
         if self._marks:
             behind = outputs if len(trained.matrix) == self.width else with_constant(outputs)
-            before = self._marks[-1].encoder.encode(trained.observations)
+            before = _encoded(self._marks[-1].encoder, trained.observations, trained.rows)
             turned = _sines(before, behind @ trained.matrix, values)
         options = {**self.config.objective_options, "learning_rate": self.config.learning_rate}
         settings = {name: value for name, value in options.items() if isinstance(value, (int, float))}
@@ -619,12 +622,20 @@ class OnlineLearner:
         return float((sizes.mean() - 1.0) / (self._step_sizes.deviation / np.sqrt(len(sizes))))
 
 
+def _encoded(
+    encoder: NetworkEncoder | RotatedEncoder, observations: NDArray[Any], rows: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """(n, d) values at rows of observations; where rows repeat, each is encoded once."""
+    distinct, places = np.unique(rows, return_inverse=True)
+    return np.asarray(encoder.encode(np.asarray(observations[distinct])), dtype=np.float64)[places]
+
+
 def _energies_of_steps(
     encoder: RotatedEncoder, data: Trajectories, positions: NDArray[np.int64]
 ) -> NDArray[np.float64]:
     """(n, dim) half the squared change of each component over steps that begin at positions."""
     rows = np.concatenate([data.rows(positions), data.rows(positions + 1)])
-    here, there = np.split(encoder.encode(np.asarray(data.observations[rows])), 2)
+    here, there = np.split(_encoded(encoder, data.observations, rows), 2)
     return (here - there) ** 2 / 2.0
 
 

@@ -17,6 +17,7 @@ from lapwing_paper.studies import (
     horizons,
     many_components,
     maze_planning,
+    online_policies,
     permutations,
     pixels_centred,
     robust_allo,
@@ -54,6 +55,7 @@ STUDIES: dict[str, Study] = {
         shaping,
         zero_shot_rewards,
         maze_planning,
+        online_policies,
     )
 }
 

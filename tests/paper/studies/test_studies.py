@@ -64,6 +64,7 @@ SETTINGS = {
     "shaping": {"reward", "steps", "dim", "transitions"},
     "zero-shot": {"dims", "transitions", "steps"},
     "planning": {"embedding", "dim", "regions", "pairs", "transitions", "steps", "simulator", "recorded"},
+    "online-policies": {"steps", "window", "updates", "options", "seen"},
 }
 MEASURED = {
     "distances": [
@@ -95,6 +96,8 @@ def fabricate(run: StudyRun) -> Outcome:
         return Outcome({name: float(rng.uniform(0.5, 1.0)) for name in MEASURED[run.task]})
     if run.task == "shaping":
         return made_up_agent(rng, run.settings["steps"])
+    if run.task == "online-policies":
+        return made_up_follower(rng, run.settings["steps"])
     if run.task in USES:
         return Outcome(USES[run.task](rng, run.settings))
     options = run.settings["options"]
@@ -129,6 +132,14 @@ def made_up_agent(rng: np.random.Generator, steps: int) -> Outcome:
     returns = -50.0 + np.cumsum(rng.uniform(0.0, 4.0, 2 + (steps - 1) // 1_000))
     numbers = {"optimum": -18.98, "final_return": float(returns[-1]), "mean_return": float(returns.mean())}
     return Outcome(numbers, [{"step": 1_000.0 * i, "return": float(value)} for i, value in enumerate(returns)])
+
+
+def made_up_follower(rng: np.random.Generator, steps: int) -> Outcome:
+    names = ("return_share", *(f"{who}{what}cosine" for who in ("", "counting_") for what in ("", "subspace_")))
+    rows = [{name: float(rng.uniform(0.5, 1.0)) for name in names} for _ in range(steps // 10_000)]
+    last = {name: float(np.mean([row[name] for row in rows])) for name in names} if rows else {}
+    numbers = {"states": 13, "optimum": 150.0, **last, **({"mean_return_share": 0.5} if rows else {})}
+    return Outcome(numbers, [{"step": 10_000.0 * (i + 1), **row} for i, row in enumerate(rows)])
 
 
 def made_up_diffusion_times(rng: np.random.Generator, settings: Mapping[str, Any]) -> dict[str, Any]:
