@@ -49,7 +49,7 @@ def nine_rooms(closed: tuple[int, ...], name: str) -> lw.GridWorld:
 
 
 def doors(seeds: int, out: Path | None) -> None:
-    dim, every, capacity, change, end = 9, 500, 5000, 15_000, 35_000
+    dim, every, capacity, change, end = 9, 500, 7000, 15_000, 35_000
     worlds = [nine_rooms(closed, name) for closed, name in zip(CLOSED, ("before", "after"), strict=True)]
     truths = [lw.solve(world, dim=dim) for world in worlds]
     curves, rows = [], []
@@ -66,23 +66,27 @@ def doors(seeds: int, out: Path | None) -> None:
             curve.append((learner.seen, *scores))
         found = np.array(curve)
         after = found[found[:, 0] > change]
-        # From where on the similarity stays above 0.95 to the end.
-        back = [int(after[np.flatnonzero(after[:, column] < 0.95)[-1] + 1, 0] - change) for column in (1, 2)]
-        first = [int(after[np.flatnonzero(after[:, column] >= 0.95)[0], 0] - change) for column in (1, 2)]
-        moments = [moment for moment in learner.drift().moments if moment > 3 * every]
-        rows.append((seed, *first, *back, f"{after[-1, 1]:.3f}", f"{after[-1, 2]:.3f}", moments))
+        # When it is back above 0.95, and how many of the updates from then on are above it.
+        back = [int(np.flatnonzero(after[:, column] >= 0.95)[0]) for column in (1, 2)]
+        stays = [float((after[place:, column] >= 0.95).mean()) for place, column in zip(back, (1, 2), strict=True)]
+        moments = [moment for moment in learner.drift().moments if moment > 5000]
+        steps = [int(after[place, 0]) - change for place in back]
+        rows.append((seed, *steps, *stays, after[-1, 1], after[-1, 2], moments))
         curves.append(found)
         print(rows[-1], flush=True)
         if out is not None and seed == 0:
             lw.plots.save_figure(
                 lw.plots.drift_figure(learner.reports, [change], style=lw.plots.SCREEN), out / "drift.png"
             )
-    print(
-        "| seed | first above 0.95 after (online, counting) | for good | at the end | surprising updates after the start |"
-    )
+    print("| seed | steps until back above 0.95 | updates above 0.95 since then | at the end | surprising updates |")
     print("|---:|---|---|---|---|")
-    for seed, f1, f2, b1, b2, e1, e2, moments in rows:
-        print(f"| {seed} | {f1:,}, {f2:,} | {b1:,}, {b2:,} | {e1}, {e2} | {', '.join(f'{m:,}' for m in moments)} |")
+    for seed, *numbers, moments in rows:
+        back, stays, ends = (
+            ", ".join(format(number, kind) for number in numbers[place : place + 2])
+            for place, kind in ((0, ",d"), (2, ".0%"), (4, ".3f"))
+        )
+        print(f"| {seed} | {back} | {stays} | {ends} | {', '.join(f'{moment:,}' for moment in moments)} |")
+    print("each column: the online network, then counting with the same window")
     print(f"the doors change after {change:,} states; a window of {capacity:,}; an update every {every}")
     if out is not None:
         figure = Figure(figsize=(8, 3.2), layout="constrained")
