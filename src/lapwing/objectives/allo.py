@@ -60,9 +60,10 @@ def allo(
         Where the graph term lacks its half, ``b``, its rate, the dual rate and the duals are twice as large for the
         same dynamics: the authors' 0.5, 0.01 and 1e-4 are
         ``allo(barrier=0.25, barrier_rate=0.005, dual_rate=5e-5)``. Wayfarer (Lintunen and Machado, 2026), whose code is
-        not public, has ``b = 0.5`` fixed and duals from -2. Its ``b`` is that of the authors' code, and the graph term
-        of the one public port lacks its half, so in these units it is
-        ``allo(barrier=0.25, barrier_rate=0.0, initial_dual=-1.0)``, with networks that end in ``outputs="symlog"``.
+        not public, has a fixed ``b = 0.5`` and diagonal duals from -2. Its ``b`` is that of the authors' code, and the
+        graph term of the one public port lacks its half. So in these units, with the authors' dual rate, it is
+        ``allo(barrier=0.25, barrier_rate=0.0, dual_rate=5e-5, initial_dual=-1.0)``; its networks end in
+        ``outputs="symlog"``. Until its dual has moved, a mode with ``lambda >= b - initial_dual / 2`` vanishes.
 
     Example:
         >>> allo(barrier=2.0).init(2).duals

@@ -17,14 +17,14 @@ from lapwing_paper.study_worlds import TWELVE_WORLDS, StudyWorld
 from lapwing_paper.tables import MISSING, ResultTable, number, percent, sample_cell
 
 CONTINUOUS_WORLDS = ("UMaze", "ContinuousFourRooms", "LShape")
-SENSITIVITY_WORLDS = ("GridMaze-19", "GridRoom-16")
+SENSITIVITY_WORLDS = ("GridMaze-19",)
 FIFTY_WORLDS = ("GridMaze-32", "GridRoom-32", "GridRoom-64")
 FIFTY = 50
 FIFTY_TRANSITIONS = 3_000_000
 FIFTY_STEPS = 2
 """Times as many steps as with 11 components."""
 
-WAYFARER = {"barrier": 0.25, "barrier_rate": 0.0, "initial_dual": -1.0, "outputs": "symlog"}
+WAYFARER = {"barrier": 0.25, "barrier_rate": 0.0, "dual_rate": 5e-5, "initial_dual": -1.0, "outputs": "symlog"}
 OBJECTIVES: dict[str, Settings] = {
     "ALLO": {"objective": "allo"},
     "ALLO, Wayfarer's": {"objective": "allo", **WAYFARER},
@@ -43,7 +43,7 @@ JOINT = {
     "OMM, joint": {"objective": "omm", "sequential": False},
     "NestedLoRA, joint": {"objective": "nested_lora", "sequential": False},
 }
-AT_FIFTY = ("ALLO", "OMM", "NestedLoRA", "NeuralEF", "VAMP-2")
+AT_FIFTY = ("ALLO", "OMM", "NestedLoRA", "VAMP-2")
 
 # The one hyper-parameter of each and its default; of those that have none, Adam's rate.
 RATE = ("learning_rate", 2e-3)
@@ -64,7 +64,7 @@ FACTOR = 4.0
 EXACT, SAMPLED = KINDS = ("exact", "sampled")
 BATCHES: dict[str, Settings] = {
     EXACT: {"batches": "exact"},
-    SAMPLED: {"batches": "unbiased", "batch_size": 512, "separate_constraints": True},
+    SAMPLED: {"batches": "unbiased", "batch_size": 256, "separate_constraints": True},
 }
 REFITTED = "ALLO, then refitted"
 
@@ -82,7 +82,7 @@ def methods(plan: Plan) -> Methods:
         Labels ``OBJECTIVE, KIND``, ``OBJECTIVE, PARAMETER x FACTOR`` and ``OBJECTIVE, 50``, with settings.
     """
     steps = plan.scale.steps
-    common = {"dim": DIM, "steps": steps, "log_every": max(1, steps // 20)}
+    common = {"dim": DIM, "steps": steps, "log_every": max(1, steps // 10)}
 
     def run(options: Settings, transitions: int = plan.scale.transitions) -> Settings:
         return {"transitions": transitions, "options": {**common, **options}}
@@ -205,9 +205,9 @@ def _over_worlds(
     notes = (
         "Means over worlds of subspace cosines, of one training each: raw, the first outputs as they are; ritz, plain "
         f"Rayleigh-Ritz in the span of all outputs ({DIM} and 6 more) by single steps; default, the read-out of "
-        "lapwing. Own eigenvalues are the objective's estimates, mapped to one step. Steps and seconds are medians "
-        f"over the worlds where the default read-out reaches {WANTED:g}, of one run with one thread, compilation "
-        "included, beside whatever else the machine did.",
+        "lapwing. Own eigenvalues are the objective's estimates from its last batch, mapped to one step.",
+        f"Steps and seconds are medians over the worlds where the default read-out reaches {WANTED:g}, of one run with "
+        "one thread, compilation included, beside whatever else the machine did.",
     )
     return ResultTable(name, f"{plan.title}: over {where}", records, notes)
 
@@ -313,13 +313,14 @@ STUDY = Study(
     title="Objectives and read-outs compared",
     paper="",
     worlds=(*TWELVE_WORLDS, *CONTINUOUS_WORLDS),
-    quick=Scale(seeds=1, steps=1_000, transitions=300_000),
+    quick=Scale(seeds=1, steps=800, transitions=300_000),
     full=Scale(seeds=10, steps=4_000, transitions=1_000_000),
     deviations=(
         "All objectives share data, network, steps, Adam and its schedule (the default preset), and have 6 outputs "
-        "more than components. They differ in the loss, and Wayfarer's in the symmetric logarithm of its outputs.",
-        "Exact batches are expectations over the counted transitions; sampled ones are 512 pairs and two separate "
-        "batches of 512 states, so that what can be unbiased is.",
+        "more than components. They differ in the loss, and Wayfarer's in the symmetric logarithm of its outputs; its "
+        "duals rise at the authors' rate, 5e-5 here.",
+        "Exact batches are expectations over the counted transitions; sampled ones are 256 pairs and two separate "
+        "batches of 256 states, so that what can be unbiased is.",
         "In continuous worlds nothing is refitted but in the row that says so.",
         "The full version adds the joint variants of OMM and NestedLoRA.",
     ),
