@@ -2,7 +2,7 @@
 
 from lapwing.operators.clusters import canonical_signs, group_degenerate
 from lapwing.operators.eigensolver import Eigenpairs, smallest_eigenpairs
-from lapwing.operators.lags import geometric_lags
+from lapwing.operators.lags import geometric_lags, lags_inside_episodes
 from lapwing.operators.operator import (
     Operator,
     laplacian,
@@ -21,6 +21,7 @@ __all__ = [
     "canonical_signs",
     "geometric_lags",
     "group_degenerate",
+    "lags_inside_episodes",
     "laplacian",
     "operator_from_directed_counts",
     "operator_from_matrix",
