@@ -1,4 +1,4 @@
-"""Every objective with every read-out, from exact and from sampled batches, at 11 and at 50 components (ours)."""
+"""Every objective with every read-out, from exact and from sampled batches (ours)."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lapwing_paper.published_numbers import BEST_AT_FIFTY
 from lapwing_paper.read_out_tasks import DEFAULT, RAW, READ_OUTS, RITZ
 from lapwing_paper.run_store import Results
 from lapwing_paper.seed_statistics import mean_and_std
@@ -18,11 +17,6 @@ from lapwing_paper.tables import MISSING, ResultTable, number, percent, sample_c
 
 CONTINUOUS_WORLDS = ("UMaze", "ContinuousFourRooms", "LShape")
 SENSITIVITY_WORLDS = ("GridMaze-19",)
-FIFTY_WORLDS = ("GridMaze-32", "GridRoom-32", "GridRoom-64")
-FIFTY = 50
-FIFTY_TRANSITIONS = 3_000_000
-FIFTY_STEPS = 2
-"""Times as many steps as with 11 components."""
 
 WAYFARER = {"barrier": 0.25, "barrier_rate": 0.0, "dual_rate": 5e-5, "initial_dual": -1.0, "outputs": "symlog"}
 OBJECTIVES: dict[str, Settings] = {
@@ -43,7 +37,6 @@ JOINT = {
     "OMM, joint": {"objective": "omm", "sequential": False},
     "NestedLoRA, joint": {"objective": "nested_lora", "sequential": False},
 }
-AT_FIFTY = ("ALLO", "OMM", "NestedLoRA", "VAMP-2")
 
 # The one hyper-parameter of each and its default; of those that have none, Adam's rate.
 RATE = ("learning_rate", 2e-3)
@@ -73,19 +66,19 @@ EQUAL = 0.002
 
 
 def methods(plan: Plan) -> Methods:
-    """Every objective with exact and with sampled batches, their variants of the sensitivity, and fifty components.
+    """Every objective with exact and with sampled batches, and their variants of the sensitivity.
 
     Args:
         plan: gives the size of the study.
 
     Returns:
-        Labels ``OBJECTIVE, KIND``, ``OBJECTIVE, PARAMETER x FACTOR`` and ``OBJECTIVE, 50``, with settings.
+        Labels ``OBJECTIVE, KIND`` and ``OBJECTIVE, PARAMETER x FACTOR``, with settings.
     """
     steps = plan.scale.steps
     common = {"dim": DIM, "steps": steps, "log_every": max(1, steps // 10)}
 
-    def run(options: Settings, transitions: int = plan.scale.transitions) -> Settings:
-        return {"transitions": transitions, "options": {**common, **options}}
+    def run(options: Settings) -> Settings:
+        return {"transitions": plan.scale.transitions, "options": {**common, **options}}
 
     found = [
         (f"{name}, {kind}", run({**own, **BATCHES[kind]})) for kind in KINDS for name, own in _objectives(plan).items()
@@ -95,13 +88,11 @@ def methods(plan: Plan) -> Methods:
         for factor in (1 / FACTOR, FACTOR):
             changed = {parameter: default * factor, **BATCHES[SAMPLED]}
             found.append((_varied(name, factor), run({**OBJECTIVES[name], **changed})))
-    fifty = {"dim": FIFTY, "steps": FIFTY_STEPS * steps, **BATCHES[EXACT]}
-    found += [(f"{name}, {FIFTY}", run({**OBJECTIVES[name], **fifty}, FIFTY_TRANSITIONS)) for name in AT_FIFTY]
     return found
 
 
 def covers(world: StudyWorld, method: str) -> bool:
-    """Exact batches need states that repeat; what the sensitivity and fifty components need is run in a few worlds.
+    """Exact batches need states that repeat; what the sensitivity needs is run in a few worlds.
 
     Args:
         world: one of the study.
@@ -112,15 +103,13 @@ def covers(world: StudyWorld, method: str) -> bool:
     """
     if method == REFITTED:
         return _is_continuous(world)
-    if method.endswith(f", {FIFTY}"):
-        return world.paper_name in FIFTY_WORLDS
     if method.endswith(tuple(KINDS)):
         return method.endswith(SAMPLED) or not _is_continuous(world)
     return world.paper_name in SENSITIVITY_WORLDS
 
 
 def tables(plan: Plan, results: Results) -> list[ResultTable]:
-    """By world, over worlds, sensitivity, fifty components, and advice.
+    """By world, over worlds, sensitivity, and advice.
 
     Args:
         plan: of the study.
@@ -137,8 +126,6 @@ def tables(plan: Plan, results: Results) -> list[ResultTable]:
         found.append(_over_worlds(plan, results, continuous, "over-continuous", "the continuous worlds", (SAMPLED,)))
     sensitive = [world.label for world in plan.worlds if world.paper_name in SENSITIVITY_WORLDS]
     found += [_sensitivity(plan, results, sensitive)] if sensitive else []
-    fifty = [world for world in plan.worlds if world.paper_name in FIFTY_WORLDS]
-    found += [_fifty(plan, results, fifty)] if fifty else []
     return [*found, _advice(plan, results, [world.label for world in grids])]
 
 
@@ -226,27 +213,6 @@ def _sensitivity(plan: Plan, results: Results, worlds: list[str]) -> ResultTable
     return ResultTable("sensitivity", f"{plan.title}: sensitivity", records, notes)
 
 
-def _fifty(plan: Plan, results: Results, worlds: list[StudyWorld]) -> ResultTable:
-    """Fifty components, the paper's metric, beside counting and the best published."""
-    records = []
-    for world in worlds:
-        record = {"world": world.label}
-        for name in AT_FIFTY:
-            for one in (RAW, DEFAULT):
-                cell = sample_cell(results.values(f"{one}_cosine", world.label, f"{name}, {FIFTY}"))
-                record[f"{name}, {one}"] = cell
-        counted = [results.values("counting_cosine", world.label, f"{name}, {FIFTY}") for name in AT_FIFTY]
-        best = BEST_AT_FIFTY.get(world.paper_name) if world.is_the_papers else None
-        record |= {"counting": number(mean_and_std(np.concatenate(counted)).mean), "best published": number(best, 3)}
-        records.append(record)
-    notes = (
-        f"{FIFTY} components, exact batches over the counts of {FIFTY_TRANSITIONS:,} transitions, "
-        f"{FIFTY_STEPS * plan.scale.steps:,} steps: the paper's metric. Best published: Table 2 of the OMM paper, from "
-        "5,000,000 samples and 80,000 steps.",
-    )
-    return ResultTable("fifty", f"{plan.title}: {FIFTY} components", records, notes)
-
-
 def _advice(plan: Plan, results: Results, grids: list[str]) -> ResultTable:
     """Which objective to use when, as the tables say."""
     names = list(_objectives(plan))
@@ -313,7 +279,7 @@ STUDY = Study(
     title="Objectives and read-outs compared",
     paper="",
     worlds=(*TWELVE_WORLDS, *CONTINUOUS_WORLDS),
-    quick=Scale(seeds=1, steps=800, transitions=300_000),
+    quick=Scale(seeds=1, steps=400, transitions=300_000),
     full=Scale(seeds=10, steps=4_000, transitions=1_000_000),
     deviations=(
         "All objectives share data, network, steps, Adam and its schedule (the default preset), and have 6 outputs "
