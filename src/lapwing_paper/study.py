@@ -52,6 +52,7 @@ class Study:
         figures: the figures of finished runs.
         task: what a run does, a name in :data:`lapwing_paper.tasks.TASKS`.
         covers: whether a method, given by its label, is run in a world.
+        quick_worlds: those of the quick version, where that has fewer.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Study:
     figures: Callable[["Plan", Results], list[StudyFigure]] = lambda plan, results: []
     task: str = "learn"
     covers: Callable[[StudyWorld, str], bool] = lambda world, method: True
+    quick_worlds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ class Plan:
             (now.seeds, full.seeds, "seed"),
             (now.steps, full.steps, "step"),
             (now.transitions, full.transitions, "transition"),
+            (len(self.worlds), len(self.study.worlds), "world"),
         )
         smaller = [f"{one:,} {unit}{'s' if one != 1 else ''} of {whole:,}" for one, whole, unit in pairs if one < whole]
         if smaller:
@@ -142,4 +145,5 @@ def make_plan(
     if worlds is not None and not study.worlds:
         raise ArgumentError(f"{study.name} is not about worlds; leave --worlds out")
     scale = Scale(seeds or base.seeds, steps or base.steps, base.transitions)
-    return Plan(study, scale, study_worlds(worlds or study.worlds, layouts), full)
+    own = study.worlds if full else study.quick_worlds or study.worlds
+    return Plan(study, scale, study_worlds(worlds or own, layouts), full)
