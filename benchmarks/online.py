@@ -93,7 +93,7 @@ def doors(seeds: int, out: Path | None) -> None:
         ax = figure.subplots()
         stack = np.array(curves)
         for column, label in ((1, "online network"), (2, "counting, same window")):
-            ax.plot(stack[0, :, 0], stack[:, :, column].mean(axis=0), label=label)
+            ax.plot(stack[0, :, 0], stack[:, :, column].mean(axis=0), "-" if column == 1 else "--", label=label)
             ax.fill_between(stack[0, :, 0], stack[:, :, column].min(axis=0), stack[:, :, column].max(axis=0), alpha=0.2)
         ax.axvline(change, color="0.4", linestyle="--")
         ax.set_xlabel("states")
