@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+from itertools import pairwise
 from typing import Any
 
 import gymnasium
@@ -109,3 +110,50 @@ def test_a_wrapper_without_anything_to_change_is_refused() -> None:
 
     with pytest.raises(ArgumentError, match="give a reward"):
         RepresentationVecEnv(DummyVecEnv([env]))
+
+
+@needs_sb3
+@pytest.mark.parametrize("vectors", [1, 3])
+def test_a_callback_and_the_replay_buffer_see_the_same_steps(vectors: int) -> None:
+    from stable_baselines3 import DQN
+    from stable_baselines3.common.env_util import make_vec_env
+
+    from lapwing.applications.sb3 import OnlineCallback
+
+    envs = make_vec_env("lapwing/GridMaze-7-v0", n_envs=vectors, env_kwargs={"max_episode_steps": 20}, seed=0)
+    # 40 rows for each environment, so that the ring wraps round in the middle of an episode.
+    agent = DQN("MlpPolicy", envs, buffer_size=40 * vectors, learning_starts=10, seed=0)
+    learner = lw.OnlineLearner(dim=2, hidden=(16,))
+    agent.learn(150 * vectors, callback=OnlineCallback(learner, every=100, steps=1, after=50))
+    assert learner.reports
+    held, buffered = learner.data(), lw.from_sb3(agent.replay_buffer)
+    assert buffered.num_transitions == 40 * vectors
+    assert held.lengths.max() == buffered.lengths.max() == 20
+    pairs = [
+        {
+            tuple(np.concatenate(pair))
+            for episode in range(data.num_episodes)
+            for pair in _steps_of(data.episode(episode))
+        }
+        for data in (held, buffered)
+    ]
+    assert pairs[1] <= pairs[0]
+
+
+@needs_sb3
+def test_a_rollout_buffer_is_read_before_it_is_flattened() -> None:
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    found = []
+
+    class Read(BaseCallback):
+        def _on_step(self) -> bool:
+            return True
+
+        def _on_rollout_end(self) -> None:
+            found.append(lw.from_sb3(self.model.rollout_buffer))
+
+    PPO("MlpPolicy", "lapwing/GridMaze-7-v0", n_steps=128, batch_size=64, seed=0).learn(256, callback=Read())
+    assert len(found) == 2
+    assert all(data.num_transitions <= 127 for data in found)

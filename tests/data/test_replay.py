@@ -134,3 +134,20 @@ def test_names_of_flashbax_are_checked() -> None:
         lw.from_flashbax(flashbax_ring(30, 20), observation="ob")
     with pytest.raises(ArgumentError, match="state of a buffer"):
         lw.from_flashbax({})
+
+
+def test_a_real_flashbax_buffer() -> None:
+    flashbax = pytest.importorskip("flashbax")
+    import jax.numpy as jnp
+
+    buffer = flashbax.make_trajectory_buffer(
+        add_batch_size=2, sample_batch_size=1, sample_sequence_length=2, period=1, min_length_time_axis=2,
+        max_length_time_axis=30,
+    )  # fmt: skip
+    state = buffer.init({"obs": jnp.zeros(3), "done": jnp.zeros((), bool)})
+    for write in range(75):
+        row = (write + 100 * (write // 7)) + 10_000 * jnp.arange(2.0)[:, None, None] + jnp.zeros((2, 1, 3))
+        state = buffer.add(state, {"obs": row, "done": jnp.full((2, 1), write % 7 == 6)})
+    here, there = steps(lw.from_flashbax(state))
+    assert (there == here + 1).all()
+    assert len(here) == 2 * (29 - sum(write % 7 == 6 for write in range(45, 74)))
