@@ -133,7 +133,7 @@ def test_a_callback_and_the_replay_buffer_see_the_same_steps(vectors: int) -> No
         {
             tuple(np.concatenate(pair))
             for episode in range(data.num_episodes)
-            for pair in _steps_of(data.episode(episode))
+            for pair in pairwise(data.episode(episode))
         }
         for data in (held, buffered)
     ]
