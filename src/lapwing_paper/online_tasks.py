@@ -61,25 +61,33 @@ def follow_policy(specification: dict[str, Any]) -> Outcome:
     weights, start, key = jax.random.split(jax.random.key(seed), 3)
     agent, walk = new_agent(features.shape[1], len(task.transitions), weights), first_walk(task, start)
     history: list[dict[str, float]] = []
-    for step in range(ROLLOUT, steps + 1, ROLLOUT):
-        walk, rollout = collect_rollout(agent, features, next_states, walk, jax.random.fold_in(key, step))
-        learner.add(task.observations[np.asarray(rollout.states)], np.asarray(rollout.ends))
+    for step in range(STEPS_PER_REFRESH, steps + 1, STEPS_PER_REFRESH):
+        for one in jax.random.split(jax.random.fold_in(key, step), STEPS_PER_REFRESH // ROLLOUT):
+            walk, rollout = collect_rollout(agent, features, next_states, walk, one)
+            learner.add(task.observations[np.asarray(rollout.states)], np.asarray(rollout.ends))
+            if step > FIRST_STEPS:
+                agent = improved(agent, features, rollout, task.goal, clip_range(step / steps))
         if step < FIRST_STEPS:
             continue
-        if step % STEPS_PER_REFRESH == 0 and settings["updates"]:
-            learner.update(int(settings["updates"]))
-            model = learner.model()
-        elif model is None:
-            model = learn(learner.data(), dim=DIM, seed=seed)
+        model = _refreshed(model, learner, int(settings["updates"]), seed)
         if step % STEPS_PER_SCORE == 0:
             policy = np.asarray(action_probabilities(agent, features), dtype=np.float64)
             scores = _scores(policy_operator(task, policy), model, solve(learner.data(), DIM))
             history.append({"step": step, "return_share": policy_return(task, policy) / optimum, **scores})
-        agent = improved(agent, features, rollout, task.goal, clip_range(step / steps))
-        if settings["seen"] and step % STEPS_PER_REFRESH == 0:
+        if settings["seen"]:
             components = turned(model.transform(task.observations), components)
             features = _joined(task.observations, components)
     return Outcome({"states": world.num_states, "optimum": optimum, **_summary(history)}, history)
+
+
+def _refreshed(
+    model: LaplacianRepresentation | None, learner: OnlineLearner, updates: int, seed: int
+) -> LaplacianRepresentation:
+    """The representation after some updates; one without updates is learned once."""
+    if updates:
+        learner.update(updates)
+        return learner.model()
+    return learn(learner.data(), dim=DIM, seed=seed) if model is None else model
 
 
 def turned(components: NDArray[np.floating[Any]], before: Table) -> Table:

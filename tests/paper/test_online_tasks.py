@@ -42,7 +42,7 @@ class CountingLearner:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = {"DIM": DIM, "FIRST_STEPS": 1_500, "STEPS_PER_SCORE": 1_000}
+    sizes = {"DIM": DIM, "FIRST_STEPS": 2_000, "STEPS_PER_SCORE": 1_000}
     for name, value in sizes.items():
         monkeypatch.setattr(online_tasks, name, value)
 
