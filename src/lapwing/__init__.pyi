@@ -31,9 +31,16 @@ from lapwing.errors import LapwingWarning as LapwingWarning
 from lapwing.evaluation import check_loss as check_loss
 from lapwing.evaluation import counting_score as counting_score
 from lapwing.evaluation import score as score
+from lapwing.objectives import agdo as agdo
 from lapwing.objectives import allo as allo
 from lapwing.objectives import gdo as gdo
 from lapwing.objectives import ggdo as ggdo
+from lapwing.objectives import nested_lora as nested_lora
+from lapwing.objectives import neural_ef as neural_ef
+from lapwing.objectives import omm as omm
+from lapwing.objectives import quadratic_penalty as quadratic_penalty
+from lapwing.objectives import spectral_contrastive as spectral_contrastive
+from lapwing.objectives import vamp2 as vamp2
 from lapwing.operators.operator import Operator as Operator
 from lapwing.operators.ritz import rayleigh_ritz as rayleigh_ritz
 from lapwing.representation import LaplacianRepresentation as LaplacianRepresentation

@@ -51,6 +51,7 @@ class Study:
         tables: the tables of finished runs.
         figures: the figures of finished runs.
         task: what a run does, a name in :data:`lapwing_paper.tasks.TASKS`.
+        covers: whether a method, given by its label, is run in a world.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Study:
     tables: Callable[["Plan", Results], list[ResultTable]]
     figures: Callable[["Plan", Results], list[StudyFigure]] = lambda plan, results: []
     task: str = "learn"
+    covers: Callable[[StudyWorld, str], bool] = lambda world, method: True
 
 
 @dataclass(frozen=True)
@@ -100,12 +102,13 @@ class Plan:
         return [world.label for world in self.worlds]
 
     def runs(self) -> list[StudyRun]:
-        """Every method in every world with every seed."""
+        """Every method in every world that it is run in, with every seed."""
         methods = list(self.study.methods(self))
         return [
             StudyRun(label, world, seed, settings, self.study.task)
             for world in self.worlds or (None,)
             for label, settings in methods
+            if world is None or self.study.covers(world, label)
             for seed in range(self.scale.seeds)
         ]
 

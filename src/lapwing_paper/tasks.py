@@ -19,6 +19,7 @@ from lapwing_paper.gluing import glue_episodes
 from lapwing_paper.online_tasks import follow_policy
 from lapwing_paper.option_tasks import cover_times, diffusion_option_steps, diffusion_times
 from lapwing_paper.policy_tasks import plan_in_maze, reach_goals
+from lapwing_paper.read_out_tasks import compare_read_outs
 from lapwing_paper.run_store import Outcome
 from lapwing_paper.shaping_tasks import train_on_reward
 from lapwing_paper.theory.claims import check_claims
@@ -117,6 +118,7 @@ TASKS: dict[str, Callable[[dict[str, Any]], Outcome]] = {
     "zero-shot": reach_goals,
     "planning": plan_in_maze,
     "online-policies": follow_policy,
+    "read-outs": compare_read_outs,
 }
 
 

@@ -308,6 +308,7 @@ def test_inner_products_of_fourier_features_are_gaussians_of_the_distance() -> N
         ("mlp", (2,), {"scales": (3,)}, UnknownNameError),
         ("mlp", (2,), {"hidden": (0,)}, ArgumentError),
         ("mlp", (2,), {"hidden": "big"}, ArgumentError),
+        ("mlp", (2,), {"outputs": "symlogg"}, UnknownNameError),
         ("mlp", (2,), {"hidden": np.zeros(2)}, ArgumentError),
         ("fourier", (2,), {"scales": ()}, ArgumentError),
         ("fourier", (2,), {"scales": (-1.0,)}, ArgumentError),
@@ -330,12 +331,28 @@ def test_the_default_kind_follows_the_shape() -> None:
 
 
 def test_options_come_from_the_factory_and_centring_can_be_turned_off() -> None:
-    assert set(encoder_options("conv")) == {"channels", "hidden", "centre", "activation", "channels_first", "patch"}
+    assert set(encoder_options("conv")) == {
+        *("channels", "hidden", "centre", "activation", "outputs", "channels_first", "patch")
+    }
     statistics = image_statistics(observations_of("conv", 20))
     raw = build_encoder("conv", (6, 7, 3), DIM, jax.random.key(0), statistics=statistics, centre=False, hidden=(4,))
     assert not raw.arrays()["inputs.centre.array"].any()
     again = NetworkEncoder.from_parts("conv", raw.config(), raw.arrays())
     assert same_arrays(again.arrays(), raw.arrays())
+
+
+@pytest.mark.parametrize("kind", ["mlp", "fourier", "conv"])
+def test_the_symmetric_logarithm_of_outputs_survives_saving(kind: str) -> None:
+    observations = observations_of(kind, 20)
+    plain, logarithmic = (
+        build_encoder(kind, observations.shape[1:], DIM, jax.random.key(0), hidden=(8,), outputs=outputs)
+        for outputs in ("linear", "symlog")
+    )
+    values = plain.encode(observations)
+    expected = np.sign(values) * np.log1p(np.abs(values))
+    again = NetworkEncoder.from_parts(kind, logarithmic.config(), logarithmic.arrays())
+    for encoder in (logarithmic, again):
+        np.testing.assert_allclose(encoder.encode(observations), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("boast", [{"features_per_scale": 10**10}, {"hidden": [10**9, 10**9]}, {"dim": 10**12}])

@@ -14,7 +14,12 @@ from lapwing.objectives import (
     allo,
     gdo,
     ggdo,
+    nested_lora,
+    neural_ef,
+    omm,
     quadratic_penalty,
+    spectral_contrastive,
+    vamp2,
 )
 
 DIM = 4
@@ -43,6 +48,11 @@ SMOOTH = {
     "ggdo": ggdo(1.3),
     "ggdo_coefficients": ggdo(0.7, coefficients=[9.0, 4.0, 1.0, 0.5]),
     "allo_without_stop_gradient": allo(1.3, stop_gradient=False),
+    "omm_joint": omm(sequential=False),
+    "omm_of_order_2_joint": omm(order=2, sequential=False),
+    "nested_lora_joint": nested_lora(sequential=False),
+    "vamp2": vamp2(),
+    "spectral_contrastive": spectral_contrastive(),
 }
 
 
@@ -158,3 +168,106 @@ def test_two_batches_give_the_gradient_of_the_exact_square_on_average(name: str,
         if name == "ggdo":
             biased, error = average(shared=True)
             assert np.max(np.abs(biased - exact) / error) > 20
+
+
+def test_joint_nesting_weighs_pairs_by_the_smaller_of_their_weights(chain: Chain) -> None:
+    """``-2 sum_i m_i A_ii + sum_ij min(m_i, m_j) M_ij A_ij`` with ``m_i = (d - i + 1) / d``, the paper's form."""
+    with jax.enable_x64(True):
+        table = np.random.default_rng(13).normal(size=(8, DIM))
+        inner = chain.inner(table, table)
+        products = chain.inner(table, chain.operator @ table) + 0.7 * inner
+        weights = np.arange(DIM, 0, -1) / DIM
+        pairs = np.minimum(weights[:, None], weights[None, :])
+        expected = -2 * weights @ np.diag(products) + np.sum(pairs * inner * products)
+        values = exact_values(jnp.asarray(table), chain)
+        np.testing.assert_allclose(omm(shift=0.7, sequential=False).loss((), values)[0], expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_sequential_nesting_differentiates_each_component_given_those_before(order: int, chain: Chain) -> None:
+    with jax.enable_x64(True):
+        table = np.random.default_rng(14).normal(size=(8, DIM))
+        actual = loss_gradient(omm(order), (), table, chain)
+        for last in range(DIM):
+            # Of one component alone, joint and sequential are the same; of several, the joint loss is a mean.
+            before = loss_gradient(omm(order, sequential=False), (), table[:, : last + 1], chain) * (last + 1)
+            np.testing.assert_allclose(actual[:, last], before[:, last], rtol=1e-9)
+
+
+def test_neural_ef_descends_along_its_papers_direction(chain: Chain) -> None:
+    with jax.enable_x64(True):
+        table = np.random.default_rng(15).normal(size=(8, DIM))
+        table /= np.sqrt(np.diag(chain.inner(table, table)))
+        moved = chain.operator @ table
+        products, overlaps = chain.inner(table, moved), chain.inner(table, table)
+        for unbiased in (False, True):
+            expected = -2 * moved
+            for last in range(DIM):
+                for i in range(last):
+                    factor = overlaps[i, last] if unbiased else products[last, i] / max(products[i, i], 0.01)
+                    expected[:, last] += 2 * factor * moved[:, i]
+            # Of components of length 1 the norm takes away the part along the component.
+            expected -= table * np.diag(chain.inner(table, expected))
+            actual = loss_gradient(neural_ef(unbiased), (), table, chain) / chain.rho[:, None]
+            np.testing.assert_allclose(actual, expected, rtol=1e-8, atol=1e-10)
+
+
+def uniform_chain() -> np.ndarray:
+    """A symmetric operator: its states are uniformly distributed."""
+    steps = np.roll(np.eye(8), 1, axis=1)
+    return 0.2 * np.eye(8) + 0.25 * (steps + steps.T) + 0.15 * (steps @ steps + (steps @ steps).T)
+
+
+UNBIASED = {
+    "nested_lora": nested_lora(),
+    "nested_lora_joint": nested_lora(sequential=False),
+    "spectral_contrastive": spectral_contrastive(),
+    "omm": omm(),
+    "omm_joint": omm(sequential=False),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", UNBIASED)
+def test_rivals_are_unbiased_where_their_papers_say_so(name: str) -> None:
+    with jax.enable_x64(True):
+        operator, table = uniform_chain(), jnp.asarray(np.random.default_rng(16).normal(size=(8, DIM)))
+        mean, error = average_gradient(UNBIASED[name], operator, table)
+        exact = jax.grad(lambda u: UNBIASED[name].loss((), Values.of_table(u, jnp.asarray(operator) @ u))[0])(table)
+        assert np.max(np.abs(mean - exact) / error) < 4.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("objective", [omm(order=2), neural_ef(), vamp2()], ids=["omm_2", "neural_ef", "vamp2"])
+def test_the_others_are_biased_as_their_notes_say(objective: Objective) -> None:
+    with jax.enable_x64(True):
+        operator, table = uniform_chain(), jnp.asarray(np.random.default_rng(16).normal(size=(8, DIM)))
+        mean, error = average_gradient(objective, operator, table)
+        exact = jax.grad(lambda u: objective.loss((), Values.of_table(u, jnp.asarray(operator) @ u))[0])(table)
+        assert np.max(np.abs(mean - exact) / error) > 20
+
+
+@pytest.mark.slow
+def test_mu_eigengame_keeps_only_the_bias_of_the_norms() -> None:
+    with jax.enable_x64(True):
+        operator, table = uniform_chain(), jnp.asarray(np.random.default_rng(16).normal(size=(8, DIM)))
+        bias = {}
+        for unbiased in (False, True):
+            objective = neural_ef(unbiased)
+            exact = jax.grad(lambda u: objective.loss((), Values.of_table(u, jnp.asarray(operator) @ u))[0])(table)  # noqa: B023
+            mean, _ = average_gradient(objective, operator, table)
+            bias[unbiased] = np.linalg.norm(mean - exact) / np.linalg.norm(exact)
+        assert bias[True] < 0.15 < 1 < bias[False]
+
+
+def average_gradient(objective: Objective, operator: np.ndarray, table: jax.Array) -> tuple[np.ndarray, np.ndarray]:
+    """Mean gradient over 40,000 minibatches of 16 pairs with separate constraint batches, and its standard error."""
+    rng = np.random.default_rng(17)
+    pairs = rng.choice(64, size=(40_000, 16), p=operator.ravel() / 8)
+    draws = np.stack([pairs // 8, pairs % 8, *rng.integers(8, size=(2, 40_000, 16))], axis=1)
+
+    def sampled(u: jax.Array, ids: jax.Array) -> jax.Array:
+        return objective.loss((), Values(*u[ids]))[0]
+
+    gradients = jax.jit(jax.vmap(lambda ids: jax.grad(sampled)(table, ids)))(draws)
+    return np.asarray(gradients.mean(0)), np.asarray(gradients.std(0)) / 200

@@ -11,12 +11,18 @@ from reversible_chains import Chain
 from lapwing.objectives import (
     Objective,
     Values,
+    agdo,
     allo,
     dual_eigenvalues,
     gdo,
     ggdo,
+    nested_lora,
+    neural_ef,
+    omm,
     permuted,
     quadratic_penalty,
+    spectral_contrastive,
+    vamp2,
 )
 
 DIM = 4
@@ -156,3 +162,55 @@ def test_permuted_outputs_are_recovered_from(chain: Chain) -> None:
         np.testing.assert_array_equal(objective.details(state).order, order)
         assert sign_free_error(table[:, order], chain) < 1e-4
         np.testing.assert_allclose(objective.eigenvalues(state, aux), chain.eigenvalues[:DIM], atol=1e-4)
+
+
+# Orders above 1 are flat at their minimum, so that the last digits take long.
+ORDERED: dict[str, tuple[Objective, float, int]] = {
+    "agdo": (agdo(), 0.3, 8_000),
+    "allo_wayfarer": (allo(2.5, 0.0, dual_rate=0.05, initial_dual=-1.0), 0.5, 8_000),
+    "omm": (omm(), 0.2, 10_000),
+    "omm_joint": (omm(sequential=False), 0.2, 20_000),
+    "omm_of_order_2": (omm(order=2), 0.1, 40_000),
+    "omm_of_order_2_joint": (omm(order=2, sequential=False), 0.2, 80_000),
+    "nested_lora": (nested_lora(), 0.2, 10_000),
+    "nested_lora_joint": (nested_lora(sequential=False), 0.2, 20_000),
+    "neural_ef": (neural_ef(), 0.3, 10_000),
+    "mu_eigengame": (neural_ef(unbiased=True), 0.3, 10_000),
+}
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_rivals_that_fix_the_order_reach_the_eigenvectors(name: str, chain: Chain) -> None:
+    with jax.enable_x64(True):
+        objective, rate, steps = ORDERED[name]
+        table, state, aux = descend(objective, chain, steps, rate)
+        np.testing.assert_allclose(cosines(table, chain), 1, atol=1e-4)
+        np.testing.assert_allclose(objective.eigenvalues(state, aux), chain.eigenvalues[:DIM], atol=1e-4)
+
+
+@pytest.mark.parametrize("sequential", [True, False], ids=["sequential", "joint"])
+def test_the_lengths_of_nested_lora_are_the_eigenvalues_of_the_operator(chain: Chain, sequential: bool) -> None:
+    with jax.enable_x64(True):
+        table, _, _ = descend(nested_lora(sequential), chain, 20_000, rate=0.2)
+        np.testing.assert_allclose(chain.inner(table, table), np.diag(1 - chain.eigenvalues[:DIM]), atol=1e-6)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_omm_is_orthonormal_at_its_minimum_without_a_constraint(chain: Chain, order: int) -> None:
+    with jax.enable_x64(True):
+        table, _, _ = descend(omm(order), chain, 20_000, rate=0.1)
+        np.testing.assert_allclose(chain.inner(table, table), np.eye(DIM), atol=1e-8 if order == 1 else 0.05)
+
+
+@pytest.mark.parametrize("objective", [vamp2(1e-9), spectral_contrastive()], ids=["vamp2", "spectral_contrastive"])
+def test_rivals_without_an_order_reach_the_span_and_its_ritz_values(objective: Objective, chain: Chain) -> None:
+    with jax.enable_x64(True):
+        # VAMP-2 prefers large negative eigenvalues; two steps at once have none.
+        twice = chain._replace(operator=chain.operator @ chain.operator)
+        table, state, aux = descend(objective, twice, 20_000, rate=0.3)
+        eigenvalues = np.sort(1 - (1 - chain.eigenvalues) ** 2)[:DIM]
+        leading = np.argsort(1 - (1 - chain.eigenvalues) ** 2)[:DIM]
+        spanned = chain._replace(eigenvectors=chain.eigenvectors[:, leading])
+        assert span_error(table, spanned) < 1e-5
+        assert cosines(table, spanned).min() < 0.95
+        np.testing.assert_allclose(objective.eigenvalues(state, aux), eigenvalues, atol=1e-5)

@@ -12,13 +12,16 @@ from lapwing.objectives import (
     Constraints,
     Objective,
     Values,
+    agdo,
     allo,
     dual_eigenvalues,
     gdo,
     ggdo,
     multiplier_eigenvalues,
+    omm,
     permuted,
     quadratic_penalty,
+    vamp2,
 )
 from lapwing.objectives.permuted import PermutedState
 
@@ -107,6 +110,12 @@ def test_eigenvalues_are_read_raw_and_without_lag() -> None:
     np.testing.assert_allclose(multiplier_eigenvalues(state, aux, stop_gradient=False), [0.4 - 3, 1 + 3], rtol=1e-6)
 
 
+def test_duals_start_where_asked() -> None:
+    objective = allo(initial_dual=-1.0)
+    np.testing.assert_array_equal(objective.init(3).duals, -np.eye(3))
+    np.testing.assert_array_equal(dual_eigenvalues(objective.init(3)), [0.5, 0.5, 0.5])
+
+
 @pytest.mark.parametrize("objective", [gdo(), ggdo(), quadratic_penalty()], ids=["gdo", "ggdo", "quadratic_penalty"])
 def test_penalty_methods_read_rayleigh_quotients(objective: Objective) -> None:
     np.testing.assert_allclose(objective.eigenvalues(objective.init(2), aux_with(ERRORS)), [1 / 1.5, 1 / 0.5])
@@ -182,6 +191,11 @@ BAD: list[Callable[[], object]] = [
     lambda: allo(max_dual=0.0),
     lambda: allo(barrier=5.0, max_barrier=4.0),
     lambda: allo(error_average_rate=0.0),
+    *(lambda start=start: allo(initial_dual=start) for start in (0.5, -5.0, float("nan"), "-1")),
+    *(lambda order=order: omm(order=order) for order in (0, 5, 1.5, True)),
+    lambda: omm(shift=-1.0),
+    lambda: vamp2(ridge=-1e-3),
+    lambda: agdo(barrier=0.0),
     lambda: permuted(gdo(), every=0),
 ]
 

@@ -189,8 +189,11 @@ def test_few_rows_leave_the_last_layer_near_what_was_trained() -> None:
     assert 0.0 < np.abs(after - before).max() < 0.2 < np.abs(before).max()
 
 
-def test_a_network_of_ones_own_keeps_its_last_layer() -> None:
-    own = own_encoder(jax.vmap(eqx.nn.MLP(2, 3, 8, 1, key=jax.random.key(0))), (2,))
-    state = init(own, REGRESSION, optax.adam(1e-3), jax.random.key(1))
+@pytest.mark.parametrize("own", [True, False], ids=["own", "symlog"])
+def test_a_network_that_does_not_end_in_a_linear_layer_of_ours_keeps_it(own: bool) -> None:
+    key = jax.random.key(0)
+    network = jax.vmap(eqx.nn.MLP(2, 3, 8, 1, key=key))
+    encoder = own_encoder(network, (2,)) if own else build_encoder("mlp", (2,), 3, key, outputs="symlog")
+    state = init(encoder, REGRESSION, optax.adam(1e-3), jax.random.key(1))
     targets = Targets(np.zeros((1, 5), np.int32), np.ones((1, 1, 3), np.float32), np.ones(3))
     assert with_solved_last_layer(state, np.zeros((5, 2), np.float32), targets) is state

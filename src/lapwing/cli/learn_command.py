@@ -88,7 +88,7 @@ class LearnCommand:
     seeds: int = 1
     """How many seeds to learn in one program, from --seed on; of several, each is a run of its own in OUT/seed-N."""
     objective: Annotated[str | None, option("NAME", "allo")] = None
-    """allo, ggdo, gdo or quadratic_penalty, with options if need be: "allo(barrier=2.0, dual_rate=0.01)"."""
+    """allo, agdo, ggdo, gdo, omm, nested_lora, neural_ef, vamp2, ..., with options if need be: "omm(order=2)"."""
     start: Annotated[Path | None, option("RUN", "none")] = None
     """A model to begin with, of the same kind of observations and the same sum of --dim and --oversampling."""
     encoder: Annotated[str | None, option("NAME", "by the shape of observations")] = None

@@ -183,6 +183,7 @@ def conv(
     hidden: Sequence[int] = PAPER_HIDDEN,
     centre: bool = True,
     activation: str = "relu",
+    outputs: str = "linear",
     channels_first: bool | None = None,
     patch: int = 1,
 ) -> ConvolutionalNetwork:
@@ -198,6 +199,7 @@ def conv(
         hidden: sizes of the hidden layers behind them.
         centre: whether to use the statistics; without them pixels fail.
         activation: ``relu``, or ``silu`` for functions without kinks.
+        outputs: ``linear``, or ``symlog`` for the symmetric logarithm of the last layer.
         channels_first: whether the first of three axes are the channels; None to judge by the shape.
         patch: side of the square patches, in pixels, that large images are cut into and that are embedded by one
             matrix before the convolutions; 1 for none, as in the paper. :func:`patch_side` suits a size.
@@ -227,7 +229,7 @@ def conv(
     inputs = Standardise.create(observation_shape, statistics if centre else None)
     return ConvolutionalNetwork(
         inputs,
-        Perceptron(layers[len(kernels) :], activation),
+        Perceptron(layers[len(kernels) :], activation, outputs),
         layers[len(embedding) : len(kernels)],
         layers[0] if embedding else None,
         patch,

@@ -99,6 +99,7 @@ def fourier(
     scales: Sequence[float] = DEFAULT_SCALES,
     features_per_scale: int = 32,
     activation: str = "relu",
+    outputs: str = "linear",
 ) -> FourierNetwork:
     """Dense layers on random Fourier features: raw coordinates starve a network of high frequencies.
 
@@ -114,6 +115,7 @@ def fourier(
         scales: standard deviations of the angular frequencies, in radians per unit of (centred, scaled) input.
         features_per_scale: frequencies per scale; each gives a sine and a cosine.
         activation: ``relu``, or ``silu`` for functions without kinks.
+        outputs: ``linear``, or ``symlog`` for the symmetric logarithm of the last layer.
 
     Returns:
         A network from (n, *observation_shape) to (n, dim).
@@ -122,7 +124,7 @@ def fourier(
     frequencies = random_frequencies(math.prod(observation_shape), scales, features_per_scale, key=key_frequencies)
     layers = random_layers(perceptron_sizes(2 * frequencies.shape[1], hidden, dim), key=key_network)
     inputs = Standardise.create(observation_shape, statistics)
-    return FourierNetwork(inputs, Perceptron(layers, activation), Constant(frequencies))
+    return FourierNetwork(inputs, Perceptron(layers, activation, outputs), Constant(frequencies))
 
 
 def fourier_statistics(observations: NDArray[Any], weights: NDArray[Any] | None = None) -> Statistics | None:

@@ -268,16 +268,39 @@ ACTIVATIONS = {"relu": jax.nn.relu, "silu": jax.nn.silu}
 """Functions between layers, by name: ReLU is the paper's, SiLU has no kinks."""
 
 
+def symlog(values: Float[Array, "..."]) -> Float[Array, "..."]:
+    """The symmetric logarithm ``sign(x) log(1 + |x|)``: the identity near 0, and slow growth far from it.
+
+    Args:
+        values: any numbers.
+
+    Returns:
+        Numbers of the same shape.
+
+    Example:
+        >>> symlog(jnp.array([-math.e + 1, 0.0, math.e - 1]))
+        Array([-1.,  0.,  1.], dtype=float32)
+    """
+    return jnp.sign(values) * jnp.log1p(jnp.abs(values))
+
+
+OUTPUTS = {"linear": lambda values: values, "symlog": symlog}
+"""Functions behind the last layer, by name: the paper has none; the symmetric logarithm holds large outputs back."""
+
+
 class Perceptron(eqx.Module):
     """Dense layers with an activation between them (paper: three hidden layers of 256, ReLU)."""
 
     layers: tuple[Dense, ...]
     activation: str = eqx.field(static=True, default="relu")
+    outputs: str = eqx.field(static=True, default="linear")
 
     def __check_init__(self) -> None:
-        """Refuse an unknown activation."""
+        """Refuse unknown names of functions."""
         if self.activation not in ACTIVATIONS:
             raise UnknownNameError(f"no activation {self.activation!r}; {did_you_mean(self.activation, ACTIVATIONS)}")
+        if self.outputs not in OUTPUTS:
+            raise UnknownNameError(f"no outputs {self.outputs!r}; {did_you_mean(self.outputs, OUTPUTS)}")
 
     def __call__(self, rows: Float[Array, "n inputs"]) -> Float[Array, "n outputs"]:
         """The network's outputs.
@@ -290,7 +313,7 @@ class Perceptron(eqx.Module):
         """
         for layer in self.layers[:-1]:
             rows = ACTIVATIONS[self.activation](layer(rows))
-        return self.layers[-1](rows)
+        return OUTPUTS[self.outputs](self.layers[-1](rows))
 
 
 def perceptron_sizes(inputs: int, hidden: Sequence[int], outputs: int) -> list[tuple[int, int]]:

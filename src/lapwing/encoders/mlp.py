@@ -32,6 +32,7 @@ def mlp(
     statistics: Statistics | None = None,
     hidden: Sequence[int] = PAPER_HIDDEN,
     activation: str = "relu",
+    outputs: str = "linear",
 ) -> MLPNetwork:
     """Dense layers on flattened observations (paper, Section "Experiments": three hidden layers of 256, ReLU).
 
@@ -42,9 +43,10 @@ def mlp(
         statistics: what inputs are centred and scaled by; None leaves them as they are.
         hidden: sizes of the hidden layers.
         activation: ``relu``, or ``silu`` for functions without kinks.
+        outputs: ``linear``, or ``symlog`` for the symmetric logarithm of the last layer.
 
     Returns:
         A network from (n, *observation_shape) to (n, dim).
     """
     layers = random_layers(perceptron_sizes(math.prod(observation_shape), hidden, dim), key=key)
-    return MLPNetwork(Standardise.create(observation_shape, statistics), Perceptron(layers, activation))
+    return MLPNetwork(Standardise.create(observation_shape, statistics), Perceptron(layers, activation, outputs))

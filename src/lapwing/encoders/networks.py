@@ -105,7 +105,7 @@ def encoder_options(kind: str) -> dict[str, Any]:
 
     Example:
         >>> encoder_options("mlp")
-        {'hidden': (256, 256, 256), 'activation': 'relu'}
+        {'hidden': (256, 256, 256), 'activation': 'relu', 'outputs': 'linear'}
     """
     parameters = inspect.signature(_row(kind).build).parameters.values()
     return {one.name: one.default for one in parameters if one.name not in GIVEN}

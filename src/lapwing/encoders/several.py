@@ -81,6 +81,7 @@ def several(
     statistics: Statistics | None = None,
     hidden: Sequence[int] = PAPER_HIDDEN,
     activation: str = "relu",
+    outputs: str = "linear",
     scales: Sequence[float] = DEFAULT_SCALES,
 ) -> NetworkOfSeveralInputs:
     """A trunk of its own for each entry of an observation, and dense layers on the features of all.
@@ -94,6 +95,7 @@ def several(
         statistics: of all numbers of an observation, from :func:`several_statistics`.
         hidden: sizes of the hidden layers behind the trunks.
         activation: ``relu``, or ``silu`` for functions without kinks.
+        outputs: ``linear``, or ``symlog`` for the symmetric logarithm of the last layer.
         scales: of trunks of Fourier features, as for :func:`lapwing.encoders.fourier.fourier`.
 
     Returns:
@@ -115,7 +117,7 @@ def several(
     numbers = sum(math.prod(entry.shape) for entry in layout.entries)
     layers = random_layers(perceptron_sizes(FEATURES * len(trunks), hidden, dim), key=last)
     inputs = Standardise.create((numbers,), statistics)
-    return NetworkOfSeveralInputs(inputs, Perceptron(layers, activation), tuple(trunks), layout.entries)
+    return NetworkOfSeveralInputs(inputs, Perceptron(layers, activation, outputs), tuple(trunks), layout.entries)
 
 
 def several_statistics(

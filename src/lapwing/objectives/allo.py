@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from lapwing.checks import as_real, shown
+from lapwing.errors import ArgumentError
 from lapwing.objectives.constraints import Barrier, BarrierState, Constraints, require_not_negative, require_positive
 from lapwing.objectives.objective import Details, Evaluation, Objective, Values
 
@@ -27,6 +29,7 @@ def allo(
     max_barrier: float = 1e4,
     max_dual: float = 4.0,
     error_average_rate: float = 0.1,
+    initial_dual: float = 0.0,
 ) -> Objective:
     """The augmented Lagrangian Laplacian objective (paper, Eq. 6), with parts that switch off one by one.
 
@@ -47,13 +50,20 @@ def allo(
         max_barrier: ``b`` stops growing here.
         max_dual: duals stay in [-max_dual, max_dual]. No eigenvalue of ``I - f(P)`` exceeds 2: 4 cuts off nothing real.
         error_average_rate: rate of the running mean of squared errors that ``b`` grows with.
+        initial_dual: ``beta_ii`` at the start, not above 0: every component begins as if its eigenvalue were
+            ``-initial_dual / 2``, and is pushed away from zero before the barrier is felt.
 
     Returns:
         The objective.
 
     Note:
-        Where the graph term lacks its half, ``b``, its rate and the dual rate are twice as large for the same dynamics:
-        the authors' 0.5, 0.01 and 1e-4 are ``allo(barrier=0.25, barrier_rate=0.005, dual_rate=5e-5)``.
+        Where the graph term lacks its half, ``b``, its rate, the dual rate and the duals are twice as large for the
+        same dynamics: the authors' 0.5, 0.01 and 1e-4 are
+        ``allo(barrier=0.25, barrier_rate=0.005, dual_rate=5e-5)``. Wayfarer (Lintunen and Machado, 2026), whose code is
+        not public, has a fixed ``b = 0.5`` and diagonal duals from -2. Its ``b`` is that of the authors' code, and the
+        graph term of the one public port lacks its half. So in these units, with the authors' dual rate, it is
+        ``allo(barrier=0.25, barrier_rate=0.0, dual_rate=5e-5, initial_dual=-1.0)``; its networks end in
+        ``outputs="symlog"``. Until its dual has moved, a mode with ``lambda >= b - initial_dual / 2`` vanishes.
 
     Example:
         >>> allo(barrier=2.0).init(2).duals
@@ -63,9 +73,14 @@ def allo(
     growth = Barrier(barrier, barrier_rate, error_average_rate, max_barrier)
     require_not_negative("dual_rate", dual_rate)
     require_positive("max_dual", max_dual)
+    start = as_real(initial_dual)
+    if start is None or not -max_dual <= start <= 0:
+        raise ArgumentError(
+            f"initial_dual must lie in [-max_dual, 0], here [{-max_dual}, 0]; got {shown(initial_dual)}"
+        )
 
     def init(dim: int) -> AlloState:
-        return AlloState(jnp.zeros((dim, dim), dtype=jnp.result_type(float)), growth.init())
+        return AlloState(start * jnp.eye(dim, dtype=jnp.result_type(float)), growth.init())
 
     def loss(state: AlloState, values: Values) -> tuple[jax.Array, Evaluation]:
         aux = Constraints.of(values, state.barrier.coefficient, stop_gradient)

@@ -55,6 +55,11 @@ class Constraints(NamedTuple):
         return (self.errors_first + self.errors_second) / 2
 
     @property
+    def norms(self) -> Float[Array, " d"]:
+        """(d,) squared norms ``<u_i, u_i>``, both batches averaged."""
+        return 1 + jnp.diagonal(self.errors)
+
+    @property
     def squares(self) -> Float[Array, "d d"]:
         """(d, d) unbiased estimates of the squared errors: products of the two batches' errors."""
         return self.errors_first * self.errors_second
@@ -71,20 +76,20 @@ class Constraints(NamedTuple):
         return Evaluation(self, {**terms, "barrier": self.barrier, "error": jnp.max(jnp.abs(jnp.tril(self.errors)))})
 
 
-def rayleigh_quotients(aux: Constraints) -> Float[Array, " d"]:
+def rayleigh_quotients(energies: Float[Array, " d"], norms: Float[Array, " d"]) -> Float[Array, " d"]:
     """Energies over squared norms, ``<u_i, L u_i> / <u_i, u_i>``: exact at any multiple of an eigenvector.
 
     The division matters for penalty methods: their components come out shorter than 1 (Corollary 1). A component that
     has collapsed to nothing has no quotient and gives 0.
 
     Args:
-        aux: energies and errors.
+        energies: (d,) ``<u_i, L u_i>``.
+        norms: (d,) ``<u_i, u_i>``.
 
     Returns:
         (d,) quotients.
     """
-    norms = 1 + jnp.diagonal(aux.errors)
-    return jnp.where(norms > COLLAPSED, aux.energies / jnp.maximum(norms, COLLAPSED), 0)
+    return jnp.where(norms > COLLAPSED, energies / jnp.maximum(norms, COLLAPSED), 0)
 
 
 class BarrierState(NamedTuple):

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from lapwing.objectives.constraints import Constraints, rayleigh_quotients, require_positive
-from lapwing.objectives.objective import Evaluation, Objective, State, Values, strong_float
+from lapwing.objectives.objective import Evaluation, Objective, Values, stateless, strong_float
 
 
 def gdo(barrier: float = 2.0) -> Objective:
@@ -40,19 +40,10 @@ def fixed_penalty(barrier: float, asymmetric: bool) -> Objective:
     """
     require_positive("barrier", barrier)
 
-    def init(dim: int) -> State:
-        return ()
-
-    def loss(state: State, values: Values) -> tuple[jax.Array, Evaluation]:
+    def loss(values: Values) -> tuple[jax.Array, Evaluation]:
         aux = Constraints.of(values, strong_float(barrier), stop_gradient=asymmetric)
         graph = jnp.sum(aux.energies)
         penalty = barrier * jnp.sum(jnp.tril(aux.squares) if asymmetric else aux.squares)
         return graph + penalty, aux.evaluation(graph=graph, penalty=penalty)
 
-    def update(state: State, aux: Constraints) -> State:
-        return state
-
-    def eigenvalues(state: State, aux: Constraints) -> jax.Array:
-        return rayleigh_quotients(aux)
-
-    return Objective(init, loss, update, eigenvalues)
+    return stateless(loss, lambda aux: rayleigh_quotients(aux.energies, aux.norms))

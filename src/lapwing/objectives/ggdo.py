@@ -53,7 +53,7 @@ def ggdo(
         return graph + penalty, aux.evaluation(graph=graph, penalty=penalty)
 
     def eigenvalues(state: BarrierState, aux: Constraints) -> jax.Array:
-        return rayleigh_quotients(aux)
+        return rayleigh_quotients(aux.energies, aux.norms)
 
     def details(state: BarrierState) -> Details:
         return Details({}, {"barrier": growth.stopped(state)})

@@ -69,16 +69,29 @@ class Values(eqx.Module):
             return expectation(self.here * (self.here - self.there), self.weights)
         return 0.5 * expectation((self.here - self.there) ** 2, self.weights)
 
-    def operator_products(self) -> Float[Array, "d d"]:
+    def operator_products(self, stop_gradient: bool = False) -> Float[Array, "d d"]:
         """Products ``<u_i, f(P) u_j>`` of all pairs of components.
 
         Sampled ones average both directions of a pair, as do the exact ones of a reversible ``f(P)``.
 
+        Args:
+            stop_gradient: hold the second factor, the one of the column index, constant in derivatives.
+
         Returns:
             (d, d) products; symmetric where sampled.
         """
-        products = cross_products(self.here, self.there, self.weights)
-        return products if self.exact else (products + products.T) / 2
+        here, there = jax.lax.stop_gradient((self.here, self.there)) if stop_gradient else (self.here, self.there)
+        forward = cross_products(self.here, there, self.weights)
+        return forward if self.exact else (forward + cross_products(self.there, here, self.weights)) / 2
+
+    def pair_products(self) -> Float[Array, "d d"]:
+        """Inner products ``<u_j, u_k>`` over both ends of the pairs, whose noise is that of the operator's products.
+
+        Returns:
+            (d, d) products; no quotient of :meth:`operator_products` by them exceeds 1 in magnitude.
+        """
+        here = inner_products(self.here, self.weights)
+        return here if self.exact else (here + inner_products(self.there, self.weights)) / 2
 
     def inner_products(self, stop_gradient: bool = False) -> tuple[Float[Array, "d d"], Float[Array, "d d"]]:
         """Inner products ``<u_j, u_k>`` on both constraint batches (with the stop-gradient: paper, Eq. 5).
@@ -178,6 +191,26 @@ class Objective(NamedTuple):
     update: Callable[[State, Any], State]
     eigenvalues: Callable[[State, Any], jax.Array]
     details: Callable[[State], Details] = no_details
+
+
+def stateless(
+    loss: Callable[[Values], tuple[jax.Array, Evaluation]], eigenvalues: Callable[[Any], jax.Array]
+) -> Objective:
+    """An objective that is a function of the values alone.
+
+    Args:
+        loss: from values to a scalar and an :class:`Evaluation`.
+        eigenvalues: from the evaluation's aux to (d,) eigenvalues of the training operator.
+
+    Returns:
+        The objective; its state is empty.
+    """
+    return Objective(
+        init=lambda dim: (),
+        loss=lambda state, values: loss(values),
+        update=lambda state, aux: state,
+        eigenvalues=lambda state, aux: eigenvalues(aux),
+    )
 
 
 def inner_products(

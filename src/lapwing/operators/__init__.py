@@ -2,6 +2,7 @@
 
 from lapwing.operators.clusters import canonical_signs, group_degenerate
 from lapwing.operators.eigensolver import Eigenpairs, smallest_eigenpairs
+from lapwing.operators.lags import geometric_lags, lags_inside_episodes
 from lapwing.operators.operator import (
     Operator,
     laplacian,
@@ -18,7 +19,9 @@ __all__ = [
     "Operator",
     "Ritz",
     "canonical_signs",
+    "geometric_lags",
     "group_degenerate",
+    "lags_inside_episodes",
     "laplacian",
     "operator_from_directed_counts",
     "operator_from_matrix",

@@ -1,7 +1,7 @@
 """How the components of an online learner change over its stream."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
@@ -52,19 +52,21 @@ def drift_figure(
     eigenvalues = np.array([report.eigenvalues for report in reports])[:, 1 : 1 + SHOWN_EIGENVALUES]
     turned = np.array([report.turned for report in reports])[:, 1:]
     surprise = np.array([report.surprise for report in reports])
-    with matplotlib.rc_context(dict(style.settings)):
+    with matplotlib.rc_context(dict(style.settings)):  # type: ignore[arg-type]
+        outside: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
         inches = style.width if width is None else width
         figure = NotebookFigure(figsize=(inches, 0.62 * inches), layout="constrained")
         top, middle, bottom = figure.subplots(3, 1, sharex=True)
         for number, column in enumerate(eigenvalues.T):
             top.plot(seen, column, color=COLOURS[number % len(COLOURS)], label=f"{number + 2}")
         top.set_ylabel("eigenvalues")
-        top.legend(title="component", ncols=3, loc="upper right")
+        if eigenvalues.size:
+            top.legend(title="component", **outside)
         if turned.size:
             # The first update has nothing to compare with.
             middle.plot(seen[1:], turned[1:].mean(axis=1), color=COLOURS[0], label="mean")
             middle.plot(seen[1:], turned[1:].max(axis=1), color=COLOURS[1], linewidth=0.8, label="largest")
-            middle.legend(loc="upper right")
+            middle.legend(**outside)
         middle.set_ylim(0, 1)
         middle.set_ylabel("turned (sine)")
         bottom.plot(seen, surprise, color=COLOURS[2])

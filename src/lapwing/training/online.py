@@ -297,15 +297,25 @@ class OnlineLearner:
         self._seconds += time.perf_counter() - started
         return report
 
-    def model(self) -> LaplacianRepresentation:
-        """The representation now, with certificate and error bars, of what is held now.
+    def model(self, certified: bool = True) -> LaplacianRepresentation:
+        """The representation now; later updates do not change it.
+
+        Args:
+            certified: read it out on all that is held now, with certificate and error bars, like that of
+                :func:`lapwing.learn`. False gives the components of the last update at once, for an agent that acts by
+                them between updates.
 
         Returns:
-            A model like that of :func:`lapwing.learn`; later updates do not change it.
+            A model.
         """
         if self._state is None:
             raise DataError("there is no model before the first update(); add observations and update first")
-        state, data = self._state, self._learnable_data()
+        state, dim = self._state, self.config.dim
+        if not certified:
+            metadata = {"method": "learn", "seed": self.config.seed, "steps": int(state.step)}
+            mu = 1.0 - self.reports[-1].eigenvalues
+            return LaplacianRepresentation(self._marks[-1].encoder, mu, dim, metadata=metadata)
+        data = self._learnable_data()
         task = replace(prepare(self.config, data, [self.config.seed], self._objective, None), width=self.width)
         read_out, eigenvalues = ReadOut(task), np.asarray(self._eigenvalues, dtype=np.float64)
         if self._fits(data, state):

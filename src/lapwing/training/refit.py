@@ -146,10 +146,11 @@ def with_solved_last_layer(state: TrainState, observations: NDArray[Any], target
         targets: at these rows.
 
     Returns:
-        The state; the same one where the network does not end in a perceptron of this package.
+        The state; the same one where the network does not end in a perceptron of this package with linear outputs.
     """
     encoder = state.encoder
-    if not isinstance(getattr(encoder.module, "network", None), Perceptron):
+    network = getattr(encoder.module, "network", None)
+    if not isinstance(network, Perceptron) or network.outputs != "linear":
         return state
     last = _last_layer(encoder)
     trained = np.concatenate([last.weight, last.bias[None]]).astype(np.float64)

@@ -188,7 +188,11 @@ class Task:
             "objective": self.config.objective,
             "encoder": self.config.encoder if self.encoder is not None else self.kind,
         }
-        return known if self.start is None else {**known, "start": _arrays_digest(self.start.arrays().values())}
+        return (
+            known
+            if self.start is None
+            else {**known, "start": _arrays_digest(np.atleast_1d(array) for array in self.start.arrays().values())}
+        )
 
     @cached_property
     def _data_digest(self) -> str:

@@ -1,5 +1,6 @@
 """Every table and figure on made-up results: all worlds are there, numbers in their cells, and no gap breaks a page."""
 
+import inspect
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,10 +14,12 @@ from scipy import stats
 from lapwing.environments.grid import GridWorld
 from lapwing.environments.registry import LAYOUTS_VARIABLE
 from lapwing.errors import ArgumentError, UnknownNameError
+from lapwing.objectives import OBJECTIVES
 from lapwing.solving import solve
 from lapwing.training.config import make_config
 from lapwing_paper.extrema import local_extrema
 from lapwing_paper.published_numbers import BEST_AT_FIFTY, published_cosines, published_eigenvalues
+from lapwing_paper.read_out_tasks import READ_OUTS
 from lapwing_paper.run_store import Finished, Outcome, Results, StudyRun
 from lapwing_paper.studies import (
     ablation,
@@ -26,6 +29,7 @@ from lapwing_paper.studies import (
     horizons,
     many_components,
     permutations,
+    rivals,
     rotations,
 )
 from lapwing_paper.studies.catalogue import STUDIES, find_study, overview
@@ -63,6 +67,7 @@ SETTINGS = {
     "diffusion-options": {"times"},
     "shaping": {"reward", "steps", "dim", "transitions"},
     "zero-shot": {"dims", "transitions", "steps"},
+    "read-outs": {"transitions", "options"},
     "planning": {"embedding", "dim", "regions", "pairs", "transitions", "steps", "simulator", "recorded"},
     "online-policies": {"steps", "window", "updates", "options", "seen"},
 }
@@ -98,6 +103,8 @@ def fabricate(run: StudyRun) -> Outcome:
         return made_up_agent(rng, run.settings["steps"])
     if run.task == "online-policies":
         return made_up_follower(rng, run.settings["steps"])
+    if run.task == "read-outs":
+        return made_up_read_outs(rng, run.settings["options"])
     if run.task in USES:
         return Outcome(USES[run.task](rng, run.settings))
     options = run.settings["options"]
@@ -126,6 +133,12 @@ def fabricate(run: StudyRun) -> Outcome:
     assert run.world is not None
     components = rng.normal(size=(run.world.world.num_states, dim)).astype(np.float32)
     return Outcome(numbers, made_up_history(rng, options), components)
+
+
+def made_up_read_outs(rng: np.random.Generator, options: dict[str, Any]) -> Outcome:
+    measures = ("cosine", "subspace_cosine", "eigenvalue_error")
+    numbers = {f"{who}_{what}": float(rng.random()) for who in (*READ_OUTS, "counting") for what in measures}
+    return Outcome({"seconds": float(rng.uniform(5, 9)), "config": {}, **numbers}, made_up_history(rng, options))
 
 
 def made_up_agent(rng: np.random.Generator, steps: int) -> Outcome:
@@ -1012,3 +1025,67 @@ def test_theory_is_about_no_world() -> None:
     assert plan.layouts_note == "No world is involved."
     with pytest.raises(ArgumentError):
         make_plan(STUDIES["theory"], worlds=("GridMaze-7",))
+
+
+def test_rivals_share_everything_but_the_objective() -> None:
+    shared = ("dim", "steps", "log_every", "batches", "batch_size", "separate_constraints")
+    runs = make_plan(rivals.STUDY, full=True, seeds=1, worlds=("GridMaze-7",)).runs()
+    for kind in rivals.KINDS:
+        settings = [run.settings for run in runs if run.method.endswith(kind)]
+        assert len(settings) == len(rivals.OBJECTIVES) + len(rivals.JOINT)
+        first = settings[0]
+        assert all(one["transitions"] == first["transitions"] for one in settings)
+        assert all(one["options"].get(name) == first["options"].get(name) for one in settings for name in shared)
+
+
+def test_rivals_are_run_where_they_can_be() -> None:
+    plan = make_plan(rivals.STUDY, worlds=("GridMaze-19", "GridRoom-64", "UMaze"))
+    by_world = {label: {run.method for run in plan.runs() if run.world_label == label} for label in plan.labels}
+    kinds = {kind: {f"{name}, {kind}" for name in rivals.OBJECTIVES} for kind in rivals.KINDS}
+    both = kinds["exact"] | kinds["sampled"]
+    assert by_world["UMaze"] == kinds["sampled"] | {rivals.REFITTED}
+    assert by_world["Rooms-64"] == both | {f"{name}, 50" for name in rivals.AT_FIFTY}
+    assert len(by_world["Maze-19"] - both) == 2 * len(rivals.PARAMETERS)
+
+
+def test_rivals_name_the_defaults_of_their_parameters() -> None:
+    for name, (parameter, default) in rivals.PARAMETERS.items():
+        config = make_config(**rivals.OBJECTIVES[name])
+        given = config.objective_options.get(parameter, getattr(config, parameter, None))
+        factory = inspect.signature(OBJECTIVES[config.objective]).parameters
+        assert default == (factory[parameter].default if given is None else given)
+
+
+def test_the_advice_names_the_best_and_what_equals_it() -> None:
+    plan = small_plan("rivals", seeds=2)
+
+    def change(run: StudyRun, numbers: dict[str, Any]) -> None:
+        good = run.method.startswith(("OMM, order 2", "NeuralEF"))
+        numbers["raw_subspace_cosine"] = 0.9 + 0.001 * run.method.startswith("NeuralEF") if good else 0.5
+
+    results = results_of(plan, change=change)
+    for one in results.finished:
+        for row in one.outcome.history:
+            row["cosine"] = 0.999 if one.run.method.startswith("GDO") or row["step"] > 500 else 0.5
+    tables = tables_of(plan, results)
+    use = column(tables["advice"], "use")
+    assert use["exact batches, components as they are"] == "OMM, order 2; NeuralEF"
+    assert use["exact batches, soonest at 0.99"].startswith("GDO (")
+    over = tables["over-grids"]
+    assert column(over, "steps")["GDO, sampled"] == "80"
+    assert column(over, "worlds at 0.99")["OMM, exact"] == "3 of 3"
+    wanted = np.mean([samples(results, "default_cosine", world, "OMM, exact").mean() for world in LABELS])
+    assert column(over, "default, the paper's metric")["OMM, exact"] == f"{wanted:.4f}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("world", "method"), [("GridMaze-7", "OMM, exact"), ("UMaze", "VAMP-2, sampled")])
+def test_one_training_gives_all_read_outs(world: str, method: str) -> None:
+    run = next(run for run in make_plan(rivals.STUDY, worlds=(world,)).runs() if run.method == method)
+    options = {**run.settings["options"], "dim": 3, "steps": 20, "log_every": 10, "hidden": [16]}
+    small = StudyRun(method, run.world, 0, {"transitions": 4_000, "options": options}, run.task)
+    real, fake = perform(small.specification()), fabricate(small)
+    assert set(real.numbers) == {name for name in fake.numbers if world == "GridMaze-7" or "counting" not in name}
+    assert all(type(fake.numbers[name]) is type(value) for name, value in real.numbers.items())
+    assert [row["step"] for row in real.history] == [10.0, 20.0]
+    assert real.numbers["ritz_subspace_cosine"] >= real.numbers["raw_subspace_cosine"] - 0.05
