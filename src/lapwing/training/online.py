@@ -181,7 +181,7 @@ class OnlineLearner:
         >>> import lapwing as lw
         >>> data = lw.collect("GridMaze-7", 4000, seed=0)
         >>> learner = OnlineLearner(dim=3, capacity=3000)
-        >>> learner.add(data.observations[data.ids], np.isin(np.arange(data.num_states), data.offsets[1:] - 1))
+        >>> learner.add(data.states(), data.last_states())
         >>> report = learner.update(20)
         >>> learner.model().eigenvalues_in("successor(0.9)").round(1)
         array([0. , 0.2, 0.5])
@@ -213,6 +213,8 @@ class OnlineLearner:
         self._fresh = ExperienceBuffer(STEPS_COMPARED)
         self._step_sizes: StepSizes | None = None
         self._start = None if start is None else network_of(start, self.width)
+        # Whether there were components to make cells of from the beginning.
+        self._begun = start is not None
         self._state: TrainState | None = None
         self._eigenvalues: NDArray[np.float32] = np.zeros(self.width, dtype=np.float32)
         self._check_inputs_at = 0
@@ -368,6 +370,7 @@ class OnlineLearner:
         record: dict[str, Any] = {
             "config": self.config.as_dict(),
             "fit": self.fit,
+            "begun": self._begun,
             "buffer": self._buffer.record(),
             "fresh": self._fresh.record(),
             "check_inputs_at": self._check_inputs_at,
@@ -424,7 +427,8 @@ class OnlineLearner:
             learner = cls(capacity=held["capacity"], keep=held["keep"], fit=record["fit"], **config)
             learner._buffer = ExperienceBuffer.restored(held, _inside(arrays, "buffer."))
             learner._fresh = ExperienceBuffer.restored(record["fresh"], _inside(arrays, "fresh."))
-            learner._check_inputs_at, learner._seconds = record["check_inputs_at"], record["seconds"]
+            learner._begun, learner._check_inputs_at = record["begun"], record["check_inputs_at"]
+            learner._seconds = record["seconds"]
             learner.reports = [_from_json(report) for report in record["reports"]]
             if "encoder" in record:
                 parts = record["encoder"]
@@ -455,7 +459,7 @@ class OnlineLearner:
 
     def _fits(self, data: Trajectories, state: TrainState) -> bool:
         """Whether the network is fitted to what was solved; cells of it need components to begin with."""
-        begun = int(state.step) >= OBJECTIVE_SHARE * self.config.steps or self._start is not None
+        begun = self._begun or int(state.step) >= OBJECTIVE_SHARE * self.config.steps
         return self.fit and (data.has_table or begun)
 
     def _rng(self, state: TrainState) -> np.random.Generator:
