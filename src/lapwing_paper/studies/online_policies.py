@@ -24,7 +24,7 @@ OPTIONS = {"batch_size": 256}
 AGDO_OPTIONS = {
     **OPTIONS,
     "fit": False,
-    "objective": "quadratic_penalty",
+    "objective": "agdo",
     "oversampling": 0,
     "discounts": [1e-6],
     "encoder": "mlp",
