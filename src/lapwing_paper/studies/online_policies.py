@@ -129,8 +129,8 @@ def figures(plan: Plan, results: Results) -> list[StudyFigure]:
     agents, names = list(AGENTS.values()), list(AGENTS)
     returns = tuple(panel(results, "return_share", world, agents, labels=names) for world in plan.labels)
     cosine = (
-        f"Cosine with the eigenvectors of the present policy over the agent's steps; {bands_note(plan)}. Our default "
-        "stays with counting on the states that it holds."
+        f"Cosine with the eigenvectors of the present policy over the agent's steps; {bands_note(plan)}. The lines "
+        "of our default and of counting on the states that it holds lie on each other."
     )
     reward = (
         f"Return as a share of the largest possible one over the agent's steps, by what the agent sees; "
