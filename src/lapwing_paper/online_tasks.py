@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lapwing import GridWorld, LaplacianRepresentation, OnlineLearner, Operator, learn, score, solve
 from lapwing.errors import DataError
-from lapwing_paper.goal_task import GoalTask, Table, goal_task, optimal_return, policy_operator, policy_return
+from lapwing_paper.goal_task import Table, goal_task, optimal_return, policy_operator, policy_return
 from lapwing_paper.ppo_agent import (
     ROLLOUT,
     action_probabilities,
@@ -56,30 +56,38 @@ def follow_policy(specification: dict[str, Any]) -> Outcome:
     steps, optimum, next_states = int(settings["steps"]), optimal_return(task), thresholds(task)
     learner = OnlineLearner(DIM, capacity=int(settings["window"]), seed=seed, **settings["options"])
     model: LaplacianRepresentation | None = None
-    components = np.zeros((world.num_states, DIM))
-    features = _features(task, components, settings["seen"])
+    components = np.zeros((world.num_states, DIM if settings["seen"] else 0))
+    features = _joined(task.observations, components)
     weights, start, key = jax.random.split(jax.random.key(seed), 3)
     agent, walk = new_agent(features.shape[1], len(task.transitions), weights), first_walk(task, start)
     history: list[dict[str, float]] = []
-    for step in range(ROLLOUT, steps + 1, ROLLOUT):
-        walk, rollout = collect_rollout(agent, features, next_states, walk, jax.random.fold_in(key, step))
-        learner.add(task.observations[np.asarray(rollout.states)], np.asarray(rollout.ends))
+    for step in range(STEPS_PER_REFRESH, steps + 1, STEPS_PER_REFRESH):
+        for one in jax.random.split(jax.random.fold_in(key, step), STEPS_PER_REFRESH // ROLLOUT):
+            walk, rollout = collect_rollout(agent, features, next_states, walk, one)
+            learner.add(task.observations[np.asarray(rollout.states)], np.asarray(rollout.ends))
+            if step > FIRST_STEPS:
+                agent = improved(agent, features, rollout, task.goal, clip_range(step / steps))
         if step < FIRST_STEPS:
             continue
-        if step % STEPS_PER_REFRESH == 0 and settings["updates"]:
-            learner.update(int(settings["updates"]))
-            model = learner.model()
-        elif model is None:
-            model = learn(learner.data(), dim=DIM, seed=seed)
+        model = _refreshed(model, learner, int(settings["updates"]), seed)
         if step % STEPS_PER_SCORE == 0:
             policy = np.asarray(action_probabilities(agent, features), dtype=np.float64)
             scores = _scores(policy_operator(task, policy), model, solve(learner.data(), DIM))
             history.append({"step": step, "return_share": policy_return(task, policy) / optimum, **scores})
-        agent = improved(agent, features, rollout, task.goal, clip_range(step / steps))
-        if step % STEPS_PER_REFRESH == 0:
+        if settings["seen"]:
             components = turned(model.transform(task.observations), components)
-            features = _features(task, components, settings["seen"])
+            features = _joined(task.observations, components)
     return Outcome({"states": world.num_states, "optimum": optimum, **_summary(history)}, history)
+
+
+def _refreshed(
+    model: LaplacianRepresentation | None, learner: OnlineLearner, updates: int, seed: int
+) -> LaplacianRepresentation:
+    """The representation after some updates; one without updates is learned once."""
+    if updates:
+        learner.update(updates)
+        return learner.model()
+    return learn(learner.data(), dim=DIM, seed=seed) if model is None else model
 
 
 def turned(components: NDArray[np.floating[Any]], before: Table) -> Table:
@@ -119,7 +127,6 @@ def _summary(history: list[dict[str, float]]) -> dict[str, float]:
     return {**means, "mean_return_share": float(np.mean([row["return_share"] for row in history]))}
 
 
-def _features(task: GoalTask, components: Table, seen: bool) -> Array:
+def _joined(observations: NDArray[np.float32], components: Table) -> Array:
     """(n, inputs) what the agent sees of each state."""
-    seen_of_them = components if seen else components[:, :0]
-    return jnp.asarray(np.concatenate([task.observations, seen_of_them], axis=1), dtype=jnp.float32)
+    return jnp.asarray(np.concatenate([observations, components], axis=1), dtype=jnp.float32)

@@ -42,7 +42,7 @@ class CountingLearner:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes = {"DIM": DIM, "FIRST_STEPS": 1_500, "STEPS_PER_SCORE": 1_000}
+    sizes = {"DIM": DIM, "FIRST_STEPS": 2_000, "STEPS_PER_SCORE": 1_000}
     for name, value in sizes.items():
         monkeypatch.setattr(online_tasks, name, value)
 
@@ -52,6 +52,7 @@ def run(**settings: Any) -> Outcome:
     return perform(StudyRun("x", study_world("GridMaze-9", None), 0, given, "online-policies").specification())
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_counting_itself_is_as_good_as_counting(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[CountingLearner] = []
@@ -81,7 +82,6 @@ def test_learners_follow_the_same_agent_unless_it_sees_what_they_learn() -> None
     assert cosines[0] == pytest.approx([pair[1] for pair in columns[0]], abs=0.02)
     assert len({tuple(one) for one in cosines}) == 3
     seen = run(seen=True)
-    # The first score is of the policy that has seen no component yet; inputs that are all 0 change its weights only.
     assert [row["return_share"] for row in seen.history] != [pair[0] for pair in columns[0]]
 
 
@@ -99,7 +99,6 @@ def test_components_are_turned_to_what_was_seen_and_keep_their_span() -> None:
     np.testing.assert_allclose(turned(before @ rotation, before), before, atol=1e-12)
     others = rng.normal(size=(20, 3))
     np.testing.assert_allclose(turned(others, before) @ turned(others, before).T, others @ others.T, atol=1e-10)
-    np.testing.assert_allclose(np.abs(np.linalg.det(turned(others, np.zeros((20, 3))).T @ others)) > 0, True)
 
 
 # --- the tables ----------------------------------------------------------------------------------------------------
@@ -121,13 +120,13 @@ def test_cells_hold_cosines_their_distance_from_counting_and_returns_by_what_is_
     assert rows[AGDO]["counting"] == "0.8500 (0.0141)"
     assert {record["less counting"] for record in rows.values()} == {"-0.0100"}
     agents = {record["the agent sees"]: record for record in returns.records}
-    assert list(agents) == ["coordinates", f"and {DEFAULT}", f"and {AGDO}", f"and {FROZEN}"]
+    assert list(agents) == ["coordinates", f"and {DEFAULT}", f"and {FROZEN}"]
     assert agents["coordinates"]["return"] == "0.5100 (0.0141)"
     assert agents[f"and {FROZEN}"] == {
         "world": "GridMaze-9",
         "the agent sees": f"and {FROZEN}",
         "optimum": "100.0",
-        "return": "0.5900 (0.0141)",
+        "return": "0.5800 (0.0141)",
         "over training": "0.4000 (0.0000)",
     }
 
@@ -141,4 +140,4 @@ def test_the_quick_version_has_fewer_rows_and_every_barrier_is_an_option() -> No
         learner = lw.OnlineLearner(11, capacity=100, **options)
         assert learner.config.objective_options == {"barrier": float(label.split("= ")[1])}
         assert learner.config.hidden == (256, 256, 256)
-    assert full[SEEN[AGDO]] == {**full[AGDO], "seen": True}
+    assert full[SEEN[FROZEN]] == {**full[FROZEN], "seen": True}
