@@ -69,8 +69,16 @@ def follow_policy(specification: dict[str, Any]) -> Outcome:
                 agent = improved(agent, features, rollout, task.goal, clip_range(step / steps))
         if step < FIRST_STEPS:
             continue
-        model = _refreshed(model, learner, int(settings["updates"]), seed)
-        if step % STEPS_PER_SCORE == 0:
+        if settings["updates"]:
+            learner.update(int(settings["updates"]))
+        scored = step % STEPS_PER_SCORE == 0
+        if not (scored or settings["seen"]):
+            continue
+        if settings["updates"]:
+            model = learner.model()
+        elif model is None:
+            model = learn(learner.data(), dim=DIM, seed=seed)
+        if scored:
             policy = np.asarray(action_probabilities(agent, features), dtype=np.float64)
             scores = _scores(policy_operator(task, policy), model, solve(learner.data(), DIM))
             history.append({"step": step, "return_share": policy_return(task, policy) / optimum, **scores})
@@ -78,16 +86,6 @@ def follow_policy(specification: dict[str, Any]) -> Outcome:
             components = turned(model.transform(task.observations), components)
             features = _joined(task.observations, components)
     return Outcome({"states": world.num_states, "optimum": optimum, **_summary(history)}, history)
-
-
-def _refreshed(
-    model: LaplacianRepresentation | None, learner: OnlineLearner, updates: int, seed: int
-) -> LaplacianRepresentation:
-    """The representation after some updates; one without updates is learned once."""
-    if updates:
-        learner.update(updates)
-        return learner.model()
-    return learn(learner.data(), dim=DIM, seed=seed) if model is None else model
 
 
 def turned(components: NDArray[np.floating[Any]], before: Table) -> Table:
