@@ -23,7 +23,7 @@ def blocks(page: str, language: str) -> list[str]:
     return [block for block in found if "--8<--" not in block]
 
 
-PAGES = ("README.md", "docs/index.md", "docs/guide.md")
+PAGES = ("README.md", "docs/index.md", "docs/guide.md", "docs/online.md")
 # Pages whose code needs an extra: the modules that must be there.
 NEEDS = {
     "docs/environments/minigrid.md": "minigrid",
