@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from lapwing.checks import shown
 from lapwing.errors import ArgumentError, LapwingError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
@@ -207,6 +206,8 @@ def imported(name: str, option: str) -> Any:
         ArgumentError: where the module cannot be imported.
         UnknownNameError: where it has no such name.
     """
+    from lapwing.checks import shown  # which loads NumPy
+
     module_name, _, attribute = name.rpartition(":")
     here = str(Path.cwd())
     try:
