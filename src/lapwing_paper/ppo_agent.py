@@ -209,7 +209,7 @@ def make_batch(networks: Networks, features: Array, rollout: Rollout, goal: Arra
 
 
 def generalised_advantages(rewards: Array, values: Array, next_values: Array, ends: Array) -> Array:
-    """Generalised advantage estimates (Schulman et al., 2016, Eq. 16).
+    """Generalised advantage estimates (Schulman et al., 2016).
 
     An episode that was cut off goes on with the value of the state it had reached, and so does the rollout's last.
 
@@ -233,7 +233,7 @@ def generalised_advantages(rewards: Array, values: Array, next_values: Array, en
 
 
 def ppo_loss(networks: Networks, features: Array, batch: RolloutBatch, clip: Array) -> Array:
-    """The clipped objective (Schulman et al., 2017, Eq. 9), to be minimised.
+    """The clipped objective (Schulman et al., 2017), to be minimised.
 
     Args:
         networks: the present ones.

@@ -57,6 +57,11 @@ OUTGROWN = 0.25
 # Standard errors from which new steps are surprising.
 SURPRISING = 10.0
 STEPS_COMPARED = 1 << 12
+# Options of learning from data at hand that have no meaning for a stream.
+OF_DATA_AT_HAND = (
+    "batches", "separate_constraints", "permute_every", "schedule", "refit", "stop_when_converged", "log_every",
+    "memory",
+)  # fmt: skip
 MOST_MARKS = 16
 MOST_REPORTS = 1000
 
@@ -201,7 +206,12 @@ class OnlineLearner:
         **options: Any,
     ) -> None:
         """Nothing is built before the first update."""
-        options = {"schedule": "constant", "learning_rate": 1e-3, **options}
+        for name in OF_DATA_AT_HAND:
+            if name in options:
+                raise ArgumentError(
+                    f"{name} is an option of lw.learn that an online learner does not have; leave it out"
+                )
+        options = {"learning_rate": 1e-3, **options}
         self.config: LearnConfig = make_config(objective=objective, encoder=encoder, dim=dim, seed=seed, **options)
         self.fit = bool(fit)
         self._objective = objective if isinstance(objective, Objective) else self.config.make_objective()
@@ -416,7 +426,7 @@ class OnlineLearner:
     @classmethod
     def _restored(cls, path: Path, arrays: Arrays, record: dict[str, Any], objective: Any, encoder: Any) -> Self:
         try:
-            config = dict(record["config"])
+            config = {name: value for name, value in record["config"].items() if name not in OF_DATA_AT_HAND}
             for name, given in (("objective", objective), ("encoder", encoder)):
                 options, kind = config.pop(f"{name}_options"), config.pop(name)
                 if (kind == GIVEN) != (given is not None):
