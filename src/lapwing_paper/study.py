@@ -83,11 +83,12 @@ class Plan:
     def title(self) -> str:
         """The title, with whatever is smaller than in the paper."""
         full, now = self.study.full, self.scale
+        worlds = len(self.worlds) if self.study.quick_worlds else len(self.study.worlds)
         pairs = (
             (now.seeds, full.seeds, "seed"),
             (now.steps, full.steps, "step"),
             (now.transitions, full.transitions, "transition"),
-            (len(self.worlds), len(self.study.worlds), "world"),
+            (worlds, len(self.study.worlds), "world"),
         )
         smaller = [f"{one:,} {unit}{'s' if one != 1 else ''} of {whole:,}" for one, whole, unit in pairs if one < whole]
         if smaller:

@@ -73,11 +73,9 @@ def allo(
     growth = Barrier(barrier, barrier_rate, error_average_rate, max_barrier)
     require_not_negative("dual_rate", dual_rate)
     require_positive("max_dual", max_dual)
-    start = as_real(initial_dual)
-    if start is None or not -max_dual <= start <= 0:
-        raise ArgumentError(
-            f"initial_dual must lie in [-max_dual, 0], here [{-max_dual}, 0]; got {shown(initial_dual)}"
-        )
+    start, lowest = as_real(initial_dual), -float(max_dual)
+    if start is None or not lowest <= start <= 0:
+        raise ArgumentError(f"initial_dual must lie in [-max_dual, 0], here [{lowest}, 0]; got {shown(initial_dual)}")
 
     def init(dim: int) -> AlloState:
         return AlloState(start * jnp.eye(dim, dtype=jnp.result_type(float)), growth.init())
