@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lapwing as lw
-from lapwing.errors import ArgumentError, DamagedFileError, DataError, LapwingError
+from lapwing.errors import ArgumentError, DataError, LapwingError
 from lapwing.objectives import Evaluation, Objective
 from lapwing.training.online import MOST_MARKS
 
@@ -71,13 +71,13 @@ def test_the_objective_alone_trains_too(small: tuple[np.ndarray, np.ndarray]) ->
 
 def test_a_window_forgets_and_a_reservoir_does_not(small: tuple[np.ndarray, np.ndarray]) -> None:
     rows, ends = small
-    cosines = {}
+    distinct = {}
     for keep in ("window", "reservoir"):
         online = learner(keep=keep, capacity=2000)
         online.add(rows, ends)
         online.add(np.zeros((3000, 2)) + np.arange(3000)[:, None] % 5 * 0.1, np.arange(3000) % 50 == 49)
-        cosines[keep] = len(online.data().observations)
-    assert cosines["window"] == 5 < cosines["reservoir"]
+        distinct[keep] = len(online.data().observations)
+    assert distinct["window"] == 5 < distinct["reservoir"]
 
 
 def test_drift_is_zero_where_nothing_changes_and_large_where_the_world_does() -> None:
@@ -260,4 +260,3 @@ def test_a_damaged_file_is_not_taken(small: tuple[np.ndarray, np.ndarray], tmp_p
     file.write_bytes(content)
     with pytest.warns(lw.LapwingWarning, match="damaged"), pytest.raises(ArgumentError, match="no online learner"):
         lw.OnlineLearner.load(folder)
-    assert issubclass(DamagedFileError, LapwingError)
