@@ -20,6 +20,7 @@ from lapwing.encoders.encoder import Encoder
 from lapwing.encoders.interpolated import InterpolatedEncoder
 from lapwing.encoders.leading import LeadingEncoder
 from lapwing.encoders.lookup import LookupEncoder
+from lapwing.encoders.plain import PlainNetwork, plain_network
 from lapwing.encoders.product_encoder import ProductEncoder
 from lapwing.errors import ArgumentError, DamagedFileError, LapwingError
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, LEARNED_TOLERANCE
@@ -40,6 +41,8 @@ SIZES = ("residuals", "angles", "data_angles", "dual_gaps", "mu_errors")
 
 # A one-step eigenvalue below this is zero up to rounding.
 SMALLEST_EIGENVALUE = 1e-13
+# Up to so many observations NumPy is quicker than a call of a compiled program.
+FEW_ROWS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +127,18 @@ class LaplacianRepresentation:
             given = np.asarray(observations)
         except ValueError as error:
             raise ArgumentError(f"observations must be one array, all of the same shape: {error}") from error
+        if self._plain is not None and given.ndim and len(given) <= FEW_ROWS:
+            values = self._plain(given)
+            return values.astype(np.float64) if self.encoder.kind == "rotated" else values
         return self.encoder.encode(given)
+
+    @cached_property
+    def _plain(self) -> PlainNetwork | None:
+        """The network in NumPy, quicker than JAX for a few observations; None for tables and other encoders."""
+        try:
+            return plain_network(self.encoder, self.encoder.dim)
+        except ArgumentError:
+            return None
 
     def apply(self, observations: Any) -> "Array":
         """Components inside JAX: :meth:`transform` as a pure function for ``jax.jit`` and ``jax.vmap``.
@@ -280,6 +294,31 @@ class LaplacianRepresentation:
         folder = as_path(path, "the folder to save to")
         write_model(folder, manifest, {name: np.asarray(array) for name, array in arrays.items()})
         return folder
+
+    def export(self, path: str | Path, weights: str | Path | None = None) -> list[Path]:
+        """Write the network for other libraries: ONNX, or a PyTorch module that needs torch and safetensors alone.
+
+        Networks of kind ``mlp``, ``fourier`` and ``conv`` can be written. Observations are float32; those of images
+        are pixels as they were collected, which the network scales itself.
+
+        Args:
+            path: a file that ends in ``.onnx``, or in ``.py`` for the source of a PyTorch module.
+            weights: where the weights of a PyTorch module go, a file that ends in ``.safetensors``; None for the name
+                of the source.
+
+        Returns:
+            The files that were written.
+
+        Example:
+            >>> import lapwing as lw
+            >>> model = lw.learn(lw.collect("room:3x3", 300, seed=0), dim=2, steps=4, refine="none", seed=0)
+            >>> [file.name for file in model.export("exported/room.py")]
+            ['room.safetensors', 'room.py']
+        """
+        from lapwing.exporting import export_network  # which loads safetensors
+
+        title = f"Laplacian representation of {world_name(self.metadata, 'an environment')}"
+        return export_network(plain_network(self.encoder, self.dim), self.eigenvalues, title, path, weights)
 
     def plot(
         self, components: Sequence[int] | None = None, what: str = "eigenvectors", data: "Trajectories | None" = None

@@ -157,3 +157,52 @@ def test_a_rollout_buffer_is_read_before_it_is_flattened() -> None:
     PPO("MlpPolicy", "lapwing/GridMaze-7-v0", n_steps=128, batch_size=64, seed=0).learn(256, callback=Read())
     assert len(found) == 2
     assert all(data.num_transitions <= 127 for data in found)
+
+
+@needs_sb3
+@pytest.mark.parametrize("trainable", [False, True])
+def test_an_agent_sees_the_components_through_its_features_extractor(trainable: bool, tmp_path: Any) -> None:
+    import torch
+    from stable_baselines3 import PPO
+
+    from lapwing.applications.sb3 import extractor_options
+
+    model = lw.learn(lw.collect(WORLD, 500, seed=0), dim=3, steps=8, refine="none", seed=0)
+    agent = PPO(
+        "MlpPolicy", env(), policy_kwargs=extractor_options(model, trainable), n_steps=16, batch_size=16, seed=0
+    )
+    extractor = agent.policy.features_extractor
+    observations = np.asarray(WORLD.table(), dtype=np.float32)
+    with torch.no_grad():
+        seen = extractor(torch.from_numpy(observations)).numpy()
+    np.testing.assert_allclose(seen, model.transform(observations), atol=1e-5)
+    before = {name: array.clone() for name, array in extractor.state_dict().items()}
+    agent.learn(32)
+    changed = any(not torch.equal(before[name], array) for name, array in extractor.state_dict().items())
+    assert changed == trainable
+    agent.save(tmp_path / "agent")
+    again = PPO.load(tmp_path / "agent")
+    assert again.predict(observations, deterministic=True)[0].tolist() == (
+        agent.predict(observations, deterministic=True)[0].tolist()
+    )
+
+
+@needs_sb3
+def test_images_may_have_their_channels_turned() -> None:
+    import jax
+    import torch
+    from gymnasium.spaces import Box
+
+    from lapwing.applications.sb3 import RepresentationExtractor
+    from lapwing.encoders import build_encoder
+    from lapwing.encoders.plain import plain_network
+
+    encoder = build_encoder("conv", (9, 8, 3), 4, jax.random.key(0), hidden=(8,))
+    images = np.random.default_rng(0).integers(0, 255, (2, 9, 8, 3), dtype=np.uint8)
+    turned = np.moveaxis(images, -1, 1)
+    extractor = RepresentationExtractor(Box(0, 255, (3, 9, 8), np.uint8), plain_network(encoder, 4))
+    found = extractor(torch.from_numpy(turned.copy())).detach().numpy()
+    expected = encoder.encode(images)
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max())
+    with pytest.raises(ArgumentError, match="this agent has"):
+        RepresentationExtractor(Box(0, 255, (3, 9, 9), np.uint8), plain_network(encoder, 4))

@@ -1,4 +1,4 @@
-"""For Stable-Baselines3: rewards and observations by a representation, and a callback that feeds an online learner.
+"""For Stable-Baselines3: rewards, observations and features by a representation, and a callback for online learning.
 
 Stable-Baselines3 is not a dependency of this package: importing this module without it is an error that says what to
 install.
@@ -20,11 +20,18 @@ from lapwing.applications.wrappers import (
     new_rewards,
     row_encoder,
 )
-from lapwing.errors import MissingExtraError
+from lapwing.encoders.plain import PlainNetwork, Rearrangement, plain_network
+from lapwing.errors import ArgumentError, MissingExtraError
+from lapwing.exporting import torch_arrays, torch_module
+from lapwing.representation import LaplacianRepresentation
 from lapwing.training.online import OnlineLearner
 
 try:
+    import torch  # type: ignore[import-not-found,unused-ignore]
     from stable_baselines3.common.callbacks import BaseCallback  # type: ignore[import-not-found,unused-ignore]
+    from stable_baselines3.common.torch_layers import (  # type: ignore[import-not-found,unused-ignore]
+        BaseFeaturesExtractor,
+    )
     from stable_baselines3.common.vec_env import (  # type: ignore[import-not-found,unused-ignore]
         VecEnv,
         VecEnvWrapper,
@@ -141,3 +148,74 @@ class OnlineCallback(BaseCallback):  # type: ignore[misc,unused-ignore]
 
     def _on_training_end(self) -> None:
         self._feed.hand_over()
+
+
+class RepresentationExtractor(BaseFeaturesExtractor):  # type: ignore[misc,unused-ignore]
+    """The network of a representation as a features extractor; :func:`extractor_options` gives its arguments.
+
+    Args:
+        observation_space: of the agent; images may have their channels first, as Stable-Baselines3 turns them.
+        network: plain layers.
+        trainable: whether the agent trains its weights further.
+    """
+
+    def __init__(self, observation_space: Any, network: PlainNetwork, trainable: bool = False) -> None:
+        """Build the PyTorch module with the weights of the network."""
+        super().__init__(observation_space, features_dim=network.dim)
+        shape = tuple(observation_space.shape or ())
+        if shape != network.observation_shape:
+            if shape != tuple(np.moveaxis(np.empty(network.observation_shape), -1, 0).shape):
+                raise ArgumentError(
+                    f"the representation takes observations of shape {network.observation_shape}, and this agent has "
+                    f"{shape}; learn it from the observations of the agent"
+                )
+            turned = Rearrangement((0, 2, 3, 1), network.observation_shape)
+            network = PlainNetwork(shape, network.dim, (turned, *network.layers))
+        self.network = torch_module(network)
+        state = torch_arrays(network, np.zeros(network.dim))
+        self.network.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in state.items()})
+        self.network.requires_grad_(trainable)
+
+    def apply(self, fn: Any) -> Any:
+        """Nothing: policies initialise the weights of their extractors by it, and these are learned already.
+
+        Args:
+            fn: not called.
+
+        Returns:
+            The module.
+        """
+        return self
+
+    def forward(self, observations: Any) -> Any:
+        """Components of a batch.
+
+        Args:
+            observations: (n, ...) tensor.
+
+        Returns:
+            (n, dim) tensor.
+        """
+        return self.network(observations)
+
+
+def extractor_options(model: LaplacianRepresentation, trainable: bool = False) -> dict[str, Any]:
+    """``policy_kwargs`` of an agent whose policy and value networks see the components of a representation.
+
+    Args:
+        model: learned with a network of kind ``mlp``, ``fourier`` or ``conv``.
+        trainable: whether the agent trains the network further; else it stays as it is.
+
+    Returns:
+        A dictionary; add other entries such as ``net_arch``.
+
+    Example:
+        >>> agent = PPO("MlpPolicy", env, policy_kwargs=extractor_options(model))  # doctest: +SKIP
+    """
+    options = {"network": plain_network(model.encoder, model.dim), "trainable": trainable}
+    # The network scales pixels itself.
+    return {
+        "features_extractor_class": RepresentationExtractor,
+        "features_extractor_kwargs": options,
+        "normalize_images": False,
+    }

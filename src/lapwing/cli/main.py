@@ -31,6 +31,7 @@ COMMANDS = {
     "report": "lapwing.cli.report_command:ReportCommand",
     "plot": "lapwing.cli.plot_command:PlotCommand",
     "use": "lapwing.cli.use_command:UseCommand",
+    "export": "lapwing.cli.export_command:ExportCommand",
     "check-loss": "lapwing.cli.check_loss_command:CheckLossCommand",
     "doctor": "lapwing.cli.doctor_command:DoctorCommand",
 }
@@ -43,7 +44,7 @@ GROUPS = {
     "worlds and data": ("worlds", "collect", "audit"),
     "representations": ("solve", "learn", "online", "score"),
     "look": ("report", "plot"),
-    "use": ("use",),
+    "use": ("use", "export"),
     "other code": ("check-loss",),
     "help": ("doctor",),
 }

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from lapwing.devices import images_at_once
@@ -24,6 +25,7 @@ from lapwing.encoders.layers import (
     random_layers,
 )
 from lapwing.encoders.mlp import PAPER_HIDDEN
+from lapwing.encoders.plain import Convolution, Elementwise, Layer, Rearrangement, scaling_layer
 from lapwing.errors import ArgumentError
 
 # Channels of grey images, colours, and four stacked frames; and a side that only frames have.
@@ -171,6 +173,47 @@ class ConvolutionalNetwork(eqx.Module):
         for kernel in self.kernels:
             images = activation(strided_convolution(images, kernel))
         return self.network(images.reshape(batch.shape[0], -1))
+
+    def plain_layers(self) -> list[Layer]:
+        """The network without JAX, on images whose channels come first, as other libraries have them.
+
+        Returns:
+            Its layers, in order.
+        """
+        shape, activation = self.inputs.centre.array.shape, Elementwise(self.network.activation)
+        to_channels_first = _channels_first_layout(shape, self.channels_first)
+        channels, rows, columns = to_channels_first.shape
+        found: list[Layer] = [*scaling_layer(self.inputs), to_channels_first]
+        if self.embedding is not None:
+            padding = (0, 0, -rows % self.patch, -columns % self.patch)
+            found += [_convolution(self.embedding, channels, self.patch, self.patch, padding), activation]
+            channels, rows, columns = self.embedding.weight.shape[1], -(-rows // self.patch), -(-columns // self.patch)
+        for kernel in self.kernels:
+            found += [_convolution(kernel, channels, 3, 2, (1, 1, 1, 1)), activation]
+            channels, rows, columns = kernel.weight.shape[1], -(-rows // 2), -(-columns // 2)
+        flat = Rearrangement((0, 2, 3, 1), (rows * columns * channels,))
+        return [*found, flat, *self.network.plain_layers()]
+
+
+def _channels_first_layout(shape: tuple[int, ...], channels_first: bool) -> Rearrangement:
+    """From images in any of the usual layouts to (channels, rows, columns), frames of a stack as channels."""
+    if len(shape) == 2:
+        return Rearrangement((0, 1, 2), (1, *shape))
+    if len(shape) == 4:
+        frames, rows, columns, depth = shape
+        return Rearrangement((0, 1, 4, 2, 3), (frames * depth, rows, columns))
+    if channels_first:
+        return Rearrangement((0, 1, 2, 3), shape)
+    rows, columns, depth = shape
+    return Rearrangement((0, 3, 1, 2), (depth, rows, columns))
+
+
+def _convolution(
+    kernel: Dense, channels: int, side: int, stride: int, padding: tuple[int, int, int, int]
+) -> Convolution:
+    """A kernel whose rows are ordered by kernel row, kernel column and channel."""
+    weight = np.asarray(kernel.weight).reshape(side, side, channels, -1).transpose(3, 2, 0, 1)
+    return Convolution(np.ascontiguousarray(weight), np.asarray(kernel.bias), stride, padding)
 
 
 def conv(

@@ -8,6 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
@@ -21,6 +22,7 @@ from lapwing.encoders.layers import (
     range_statistics,
 )
 from lapwing.encoders.mlp import PAPER_HIDDEN
+from lapwing.encoders.plain import FourierFeatures, Layer, flattening, scaling_layer
 from lapwing.errors import ArgumentError
 
 DEFAULT_SCALES = (3.0, 10.0, 30.0, 60.0)
@@ -87,6 +89,15 @@ class FourierNetwork(eqx.Module):
         """(n, *observation_shape) to (n, dim)."""
         points = self.inputs(batch).reshape(batch.shape[0], -1)
         return self.network(fourier_features(points, self.frequencies()))
+
+    def plain_layers(self) -> list[Layer]:
+        """The network without JAX.
+
+        Returns:
+            Its layers, in order.
+        """
+        shape, features = self.inputs.centre.array.shape, FourierFeatures(np.asarray(self.frequencies.array))
+        return [*scaling_layer(self.inputs), *flattening(shape), features, *self.network.plain_layers()]
 
 
 def fourier(

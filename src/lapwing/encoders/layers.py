@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from lapwing.data.trajectories import all_finite, row_blocks
+from lapwing.encoders.plain import Elementwise, Layer, linear_layer
 from lapwing.errors import ArgumentError, DataError, UnknownNameError, did_you_mean
 from lapwing.storage.reading import forget_pages
 
@@ -314,6 +315,18 @@ class Perceptron(eqx.Module):
         for layer in self.layers[:-1]:
             rows = ACTIVATIONS[self.activation](layer(rows))
         return OUTPUTS[self.outputs](self.layers[-1](rows))
+
+    def plain_layers(self) -> list[Layer]:
+        """The layers without JAX.
+
+        Returns:
+            Linear layers and the functions between and behind them.
+        """
+        found: list[Layer] = []
+        for layer in self.layers:
+            found += [linear_layer(layer), Elementwise(self.activation)]
+        found.pop()
+        return found if self.outputs == "linear" else [*found, Elementwise(self.outputs)]
 
 
 def perceptron_sizes(inputs: int, hidden: Sequence[int], outputs: int) -> list[tuple[int, int]]:

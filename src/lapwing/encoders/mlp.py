@@ -8,6 +8,7 @@ import equinox as eqx
 from jaxtyping import Array, Float
 
 from lapwing.encoders.layers import Perceptron, Standardise, Statistics, perceptron_sizes, random_layers
+from lapwing.encoders.plain import Layer, flattening, scaling_layer
 
 PAPER_HIDDEN = (256, 256, 256)
 """Hidden layers of the paper's network (paper, Section "Experiments")."""
@@ -22,6 +23,15 @@ class MLPNetwork(eqx.Module):
     def __call__(self, batch: Array) -> Float[Array, "n dim"]:
         """(n, *observation_shape) to (n, dim)."""
         return self.network(self.inputs(batch).reshape(batch.shape[0], -1))
+
+    def plain_layers(self) -> list[Layer]:
+        """The network without JAX.
+
+        Returns:
+            Its layers, in order.
+        """
+        shape = self.inputs.centre.array.shape
+        return [*scaling_layer(self.inputs), *flattening(shape), *self.network.plain_layers()]
 
 
 def mlp(

@@ -24,6 +24,7 @@ from lapwing.encoders.fourier import fourier, fourier_statistics
 from lapwing.encoders.layers import Statistics, image_statistics, vector_statistics
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.encoders.mlp import mlp
+from lapwing.encoders.plain import check_shape, checked_numbers
 from lapwing.encoders.several import several, several_statistics
 from lapwing.encoders.table import table
 from lapwing.errors import ArgumentError, DamagedFileError, LapwingError, UnknownNameError, did_you_mean
@@ -282,12 +283,10 @@ class NetworkEncoder(eqx.Module):
             (n, dim) values.
         """
         given = np.asarray(observations)
-        if given.shape[1:] != self.observation_shape or given.ndim == 0:
-            wanted = ", ".join(map(str, self.observation_shape))
-            raise ArgumentError(f"this encoder takes (n, {wanted}) observations, got shape {given.shape}")
+        check_shape(given, self.observation_shape)
         values = np.empty((len(given), self.dim), dtype=np.float32)
         for start in range(0, len(given), CHUNK_ROWS):
-            rows = _checked_numbers(given[start : start + CHUNK_ROWS])
+            rows = checked_numbers(given[start : start + CHUNK_ROWS])
             size = min(CHUNK_ROWS, 1 << (len(rows) - 1).bit_length())
             padded = np.concatenate([rows, np.broadcast_to(rows[:1], (size - len(rows), *rows.shape[1:]))])
             values[start : start + len(rows)] = np.asarray(_apply(self.module, padded))[: len(rows)]
@@ -594,20 +593,6 @@ def _count(value: Any) -> int:
     if isinstance(value, dict):
         return sum(map(_count, value.values()))
     return sum(map(_count, value)) if isinstance(value, list) else 1
-
-
-def _checked_numbers(given: NDArray[Any]) -> NDArray[Any]:
-    """Observations as uint8 or float32 (ids of a table as int32), finite."""
-    if given.dtype == np.uint8:
-        return given
-    if given.ndim == 1 and np.issubdtype(given.dtype, np.integer):
-        return given.astype(np.int32)
-    if not (np.issubdtype(given.dtype, np.number) or given.dtype == np.bool_):
-        raise ArgumentError(f"observations must be numbers, got {given.dtype}")
-    rows = given.astype(np.float32)
-    if not np.isfinite(rows).all():
-        raise ArgumentError("observations hold NaN, infinity, or numbers too large for float32")
-    return rows
 
 
 def _path_name(path: Any) -> str:
