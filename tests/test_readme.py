@@ -30,6 +30,7 @@ NEEDS = {
     "docs/environments/mazes.md": "gymnasium_robotics",
     "docs/environments/atari.md": "ale_py",
     "docs/environments/minari.md": "minari",
+    "docs/other_libraries.md": "onnxruntime",
 }
 PAGES += ("docs/environments/classic_control.md", *NEEDS)
 PYTHON = [(page, block) for page in PAGES for block in blocks(page, "python")]
