@@ -106,14 +106,14 @@ class Plan:
         return [world.label for world in self.worlds]
 
     def runs(self) -> list[StudyRun]:
-        """Every method in every world that it is run in, with every seed."""
+        """Every method in every world that it is run in, seed by seed, so that what was interrupted has whole seeds."""
         methods = list(self.study.methods(self))
         return [
             StudyRun(label, world, seed, settings, self.study.task)
+            for seed in range(self.scale.seeds)
             for world in self.worlds or (None,)
             for label, settings in methods
             if world is None or self.study.covers(world, label)
-            for seed in range(self.scale.seeds)
         ]
 
 

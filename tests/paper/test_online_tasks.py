@@ -107,8 +107,9 @@ def test_components_are_turned_to_what_was_seen_and_keep_their_span() -> None:
 def test_cells_hold_cosines_their_distance_from_counting_and_returns_by_what_is_seen() -> None:
     plan = make_plan(STUDY, full=True, seeds=2, worlds=("GridMaze-9",))
     finished = []
-    for number, one in enumerate(plan.runs()):
-        base = 0.01 * (number // 2) + 0.02 * one.seed
+    runs = plan.runs()
+    for number, one in enumerate(runs):
+        base = 0.01 * (number % (len(runs) // 2)) + 0.02 * one.seed
         numbers = {"cosine": 0.80 + base, "counting_cosine": 0.81 + base, "optimum": 100.0}
         numbers |= {"subspace_cosine": 0.9, "counting_subspace_cosine": 0.95}
         numbers |= {"return_share": 0.5 + base, "mean_return_share": 0.4}
