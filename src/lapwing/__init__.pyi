@@ -49,6 +49,7 @@ from lapwing.representation import LaplacianRepresentation as LaplacianRepresent
 from lapwing.representation import load as load
 from lapwing.solving import operator as operator
 from lapwing.solving import solve as solve
+from lapwing.training.certifying import certify as certify
 from lapwing.training.learner import Learner as Learner
 from lapwing.training.learner import learn as learn
 from lapwing.training.online import OnlineLearner as OnlineLearner

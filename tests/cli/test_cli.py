@@ -654,8 +654,8 @@ def test_one_learn_counts_solves_and_certifies_once(run: Any, monkeypatch: pytes
 
     count(solving, "smallest_eigenpairs")
     count(lw.Trajectories, "_counted")
-    count(representation, "certify")
+    count(representation, "certificate_from_residuals")
     assert run("learn GridMaze-7 --dim 3 --data-steps 20000 --steps 40 --log-every 20 --out run").code == 0
     assert run("report run").code == 0
     # Eigenpairs of the ground truth and of the counted data; a report of its own certifies the model that it loads.
-    assert made == {"smallest_eigenpairs": 2, "_counted": 1, "certify": 2}
+    assert made == {"smallest_eigenpairs": 2, "_counted": 1, "certificate_from_residuals": 2}

@@ -31,6 +31,7 @@ COMMANDS = {
     "report": "lapwing.cli.report_command:ReportCommand",
     "plot": "lapwing.cli.plot_command:PlotCommand",
     "use": "lapwing.cli.use_command:UseCommand",
+    "certify": "lapwing.cli.certify_command:CertifyCommand",
     "check-loss": "lapwing.cli.check_loss_command:CheckLossCommand",
     "doctor": "lapwing.cli.doctor_command:DoctorCommand",
 }
@@ -44,7 +45,7 @@ GROUPS = {
     "representations": ("solve", "learn", "online", "score"),
     "look": ("report", "plot"),
     "use": ("use",),
-    "other code": ("check-loss",),
+    "other code": ("certify", "check-loss"),
     "help": ("doctor",),
 }
 MARGIN = 13
