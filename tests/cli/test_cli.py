@@ -28,6 +28,7 @@ COMMANDS = (
     "report",
     "plot",
     "reproduce",
+    "certify",
     "check-loss",
     "doctor",
 )
@@ -319,7 +320,7 @@ def test_version_is_the_packages(run: Any) -> None:
     ("line", "words"),
     [
         ("solve Rooms-16 --dimm 3", "--dim"),
-        ("frobnicate", "audit, check-loss, collect, doctor, learn"),
+        ("frobnicate", "audit, certify, check-loss, collect, doctor, learn"),
         ("lern Rooms-16", "did you mean learn?"),
         ("plot run --what spectra", "--what"),
         ("learn Rooms-16 --log mlflow", "--log"),

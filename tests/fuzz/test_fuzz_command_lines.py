@@ -46,6 +46,7 @@ COMMANDS = {
     "report": ["--out", "--json"],
     "plot": ["--what", "--components", "--out", "--width", "--json"],
     "reproduce": ["--list", "--seeds", "--steps", "--worlds", "--on", "--workers", "--rebuild", "--json"],
+    "certify": ["--discounts", "--seed", "--layouts", "--json"],
     "check-loss": ["--update", "--init", "--eigenvalues", "--gradient", "--json"],
     "doctor": ["--json"],
 }

@@ -88,7 +88,7 @@ class SolveCommand:
         from lapwing.storage.reading import read_array
 
         if not self.source:
-            raise ArgumentError("name what to solve: a world, a layout, a matrix or data; see `lapwing worlds`")
+            raise ArgumentError("SOURCE is missing: name a world, a layout, a matrix or data; see `lapwing worlds`")
         path = Path(self.source[0])
         if len(self.source) > 1 or self.on != "local":
             with terminal.spinner(f"counting {len(self.source)} part(s)"):

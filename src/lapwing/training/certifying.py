@@ -21,7 +21,7 @@ from lapwing.diagnostics.certificate import (
 )
 from lapwing.diagnostics.noise import sampling_angles
 from lapwing.diagnostics.problems import RECORD, Problem, directed
-from lapwing.errors import ArgumentError, DataError
+from lapwing.errors import ArgumentError, DataError, LapwingError
 from lapwing.operators.clusters import DATA_TOLERANCE, LEARNED_TOLERANCE, group_degenerate
 from lapwing.operators.lagged import ValuesAt, consistent_estimate
 from lapwing.operators.lags import LagDistribution, geometric_lags
@@ -139,8 +139,9 @@ def certify(
 
     Args:
         functions: from observations (n, ...) to (n, d) real values, or an object with such a method ``transform``: a
-            model of deeptime, an estimator of kooplearn or scikit-learn, a representation of this package.
-            Observations of several keys are given as a dictionary.
+            model of deeptime, a transformer of scikit-learn, a representation of this package; or a fitted estimator of
+            kooplearn, whose right eigenfunctions (``eig``) are taken. Observations of several keys are given as a
+            dictionary.
         data: experience, or an exact operator.
         discounts: of the mixture of geometric lags with which residuals are measured, as for :func:`lapwing.learn`;
             of directed dynamics only short ones, such as ``(0.1,)``, are right.
@@ -154,7 +155,7 @@ def certify(
 
     Example:
         >>> import lapwing as lw
-        >>> truth, operator = lw.solve("GridRoomSym-4", dim=5), lw.operator("GridRoomSym-4")
+        >>> truth, operator = lw.solve("FourRooms", dim=5), lw.operator("FourRooms")
         >>> rotated = lambda x: truth.transform(x)[:, 1:3] @ np.array([[0.8, 0.6], [-0.6, 0.8]])
         >>> lw.certify(lambda x: truth.transform(x)[:, 1:3], operator).verdicts
         ('trusted', 'trusted')
@@ -166,10 +167,11 @@ def certify(
     whole_seed = as_whole(seed)
     if whole_seed is None or whole_seed < 0:
         raise ArgumentError(f"seed must be a whole number of at least 0, got {shown(seed)}")
+    lags = geometric_lags(discounts)
     data = data.packed() if isinstance(data, Trajectories) else data
     given = _Functions(functions, data.metadata)
     values_at = given.values_by_row(data.observations)
-    estimator, outputs_at = _estimator(values_at, data, geometric_lags(discounts), whole_seed)
+    estimator, outputs_at = _estimator(values_at, data, lags, whole_seed)
     exact = isinstance(data, Operator) and data.exact
     tolerance = LEARNED_TOLERANCE if exact else DATA_TOLERANCE
     moments = estimator.moments(lambda rows: with_constant(outputs_at(rows)))
@@ -223,10 +225,12 @@ class _Functions:
 
     def __init__(self, functions: Any, metadata: Mapping[str, Any]) -> None:
         call = getattr(functions, "transform", functions)
+        if not callable(call) and callable(getattr(functions, "eig", None)):
+            call = lambda rows: functions.eig(eval_right_on=rows)[1]  # noqa: E731
         if isinstance(functions, type) or not callable(call):
             raise ArgumentError(
-                "functions are a function from observations to (n, d) values, or an object with a method transform; "
-                f"got {shown(functions)}"
+                "functions are a function from observations to (n, d) values, or an object with a method transform or "
+                f"eig; got {shown(functions)}"
             )
         self._call: Callable[[Any], Any] = call
         self._layout = RowFormat.from_metadata(metadata)
@@ -238,7 +242,12 @@ class _Functions:
         return np.concatenate([self._checked(block) for block in blocks]) if blocks else np.zeros((0, self.dim))
 
     def _checked(self, rows: NDArray[Any]) -> NDArray[np.float64]:
-        given = np.asarray(self._call(rows if self._layout is None else self._layout.unpack(rows)))
+        try:
+            given = np.asarray(self._call(rows if self._layout is None else self._layout.unpack(rows)))
+        except LapwingError:
+            raise
+        except Exception as error:  # code of somebody else raises anything
+            raise DataError(f"the functions fail on observations of shape {rows.shape}: {shown(error)}") from error
         given = given[:, None] if given.ndim == 1 and len(given) == len(rows) else given
         if given.ndim != 2 or len(given) != len(rows) or not given.shape[1] or given.dtype.kind not in "biufc":
             raise DataError(
@@ -251,10 +260,11 @@ class _Functions:
             )
         self.dim = given.shape[1]
         if np.iscomplexobj(given):
-            if np.abs(given.imag).max() > IMAGINARY_SHARE * np.abs(given).max():
+            rotating = np.flatnonzero(np.abs(given.imag).max(axis=0) > IMAGINARY_SHARE * np.abs(given).max(axis=0)) + 1
+            if len(rotating):
                 raise DataError(
-                    "the functions are complex: components that rotate have no real eigenvalue. Give their real parts, "
-                    "or take a reversible estimator"
+                    f"function {', '.join(map(str, rotating))} of {self.dim} is complex: what rotates has no real "
+                    "eigenvalue; give real and imaginary parts, or ask a reversible estimator for fewer components"
                 )
             given = given.real
         values = given.astype(np.float64)
