@@ -20,7 +20,6 @@ from lapwing.cli.arguments import (
     read_data,
     typed_command,
 )
-from lapwing.errors import ArgumentError
 
 
 @dataclass(frozen=True)
@@ -30,8 +29,10 @@ class SolveCommand:
     Example: lapwing solve FourRooms --dim 11 --definition "successor(0.9)"
     """
 
-    source: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE...")]
-    """A world's name, a rule, a .txt layout, a .npy row-stochastic matrix, or data folders: all parts of a data set."""
+    source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
+    """A world's name, a rule, a .txt layout, a data folder, or a .npy row-stochastic matrix."""
+    parts: Annotated[tuple[str, ...], tyro.conf.Positional, option("PART...", "none")] = ()
+    """Further folders of a data set in several parts, which are counted together."""
     dim: int = 11
     """How many eigenvectors."""
     definition: str = "one_step"
@@ -87,14 +88,12 @@ class SolveCommand:
         """What to solve, and a label for it."""
         from lapwing.storage.reading import read_array
 
-        if not self.source:
-            raise ArgumentError("SOURCE is missing: name a world, a layout, a matrix or data; see `lapwing worlds`")
-        path = Path(self.source[0])
-        if len(self.source) > 1 or self.on != "local":
-            with terminal.spinner(f"counting {len(self.source)} part(s)"):
-                return lw.count(self.source, on=self.on), path.resolve().name
+        path = Path(self.source)
+        if self.parts or self.on != "local":
+            with terminal.spinner(f"counting {1 + len(self.parts)} part(s)"):
+                return lw.count([self.source, *self.parts], on=self.on), path.resolve().name
         if is_data(path):
             return read_data(path), path.resolve().name
         if path.suffix == ".npy":
             return read_array(path), path.stem
-        return self.source[0], self.source[0]
+        return self.source, self.source
