@@ -169,7 +169,7 @@ def test_the_certificate_and_the_problems_are_computed_once(
 ) -> None:
     model = replace(cross)
     first, problems = model.certificate(), model.problems()
-    monkeypatch.setattr(representation, "certify", None)
+    monkeypatch.setattr(representation, "certificate_from_residuals", None)
     monkeypatch.setattr(representation, "find_problems", None)
     assert model.certificate() is first
     assert model.problems() == problems

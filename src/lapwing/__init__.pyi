@@ -9,8 +9,10 @@ from lapwing import plots as plots
 from lapwing import training as training
 from lapwing.data import audit as audit
 from lapwing.data import collect as collect
+from lapwing.data.counting import count as count
 from lapwing.data.loading import from_arrays as from_arrays
 from lapwing.data.loading import from_minari as from_minari
+from lapwing.data.loading import from_ogbench as from_ogbench
 from lapwing.data.replay import from_flashbax as from_flashbax
 from lapwing.data.replay import from_sb3 as from_sb3
 from lapwing.data.trajectories import Trajectories as Trajectories
@@ -47,6 +49,7 @@ from lapwing.representation import LaplacianRepresentation as LaplacianRepresent
 from lapwing.representation import load as load
 from lapwing.solving import operator as operator
 from lapwing.solving import solve as solve
+from lapwing.training.certifying import certify as certify
 from lapwing.training.learner import Learner as Learner
 from lapwing.training.learner import learn as learn
 from lapwing.training.online import OnlineLearner as OnlineLearner

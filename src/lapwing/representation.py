@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from lapwing.checks import as_path, shown
 from lapwing.data.packing import RowFormat
 from lapwing.definitions import Definition, as_definition, one_step, parse_definition
-from lapwing.diagnostics.certificate import Certificate, certify
+from lapwing.diagnostics.certificate import Certificate, certificate_from_residuals
 from lapwing.diagnostics.problems import Problem, find_problems
 from lapwing.encoders.cosine import CircleEncoder, CosineEncoder
 from lapwing.encoders.encoder import Encoder
@@ -251,7 +251,9 @@ class LaplacianRepresentation:
         assert self.orthonormality_error is not None
         following = None if self.next_mu is None else 1.0 - self.next_mu
         measured = (self.operator_values, self.angles, self.data_angles, self.dual_gaps)
-        found = certify(1.0 - self.mu, self.residuals, self.orthonormality_error, self.tolerance, following, *measured)
+        found = certificate_from_residuals(
+            1.0 - self.mu, self.residuals, self.orthonormality_error, self.tolerance, following, *measured
+        )
         return found.first(self.dim)
 
     def problems(self) -> list[Problem]:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array, issparse
 
 from lapwing.checks import as_whole, shown
+from lapwing.data.counting import TransitionCounts
 from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import Definition, as_definition, one_step
 from lapwing.diagnostics.noise import sampling_angles, step_angles
@@ -56,7 +57,7 @@ def operator(
 
     Args:
         source: a world's name, a layout, a world (of a continuous one its discretisation on a fine grid), a matrix,
-            or :class:`Trajectories`.
+            :class:`Trajectories`, or what :func:`lapwing.count` counted in the parts of a data set.
         observation: ``xy``, ``one_hot`` or ``pixels`` for grids.
         slip: probability that a random move replaces the chosen one, for grids.
         policy: (states, 4) probabilities of the moves, for grids.
@@ -74,8 +75,8 @@ def operator(
         >>> operator("GridMaze-7").num_states
         11
     """
-    if isinstance(source, Trajectories):
-        source = source.packed()
+    if isinstance(source, (Trajectories, TransitionCounts)):
+        source = source.packed() if isinstance(source, Trajectories) else source
         _refuse_options(source, observation=observation, slip=slip, policy=policy)
         if directed:
             _refuse_options(source, rho=rho)
@@ -151,19 +152,23 @@ def solve(
         if grid is not None:
             return _from_discretisation(source, grid, dim, chosen, rho, say)
     built = operator(source, rho=rho)
-    if isinstance(source, Trajectories) and built.num_states < 2:
+    # The noise of components is estimated from the first episodes; what was counted has kept those.
+    data = source.sample if isinstance(source, TransitionCounts) else source
+    if isinstance(data, Trajectories) and built.num_states < 2:
         raise ProblemError(one_state())
     _warn_if_disconnected(built)
     pairs, kept = _pairs_with_whole_cluster(built, dim, say)
     everything = canonical_signs(pairs.vectors / np.sqrt(built.rho)[:, None])
     noise = None
-    if isinstance(source, Trajectories):
-        numbers = LookupEncoder(built.observations, everything, built.rho).numbers_of(np.asarray(source.observations))
+    if isinstance(data, Trajectories):
+        numbers = LookupEncoder(built.observations, everything, built.rho).numbers_of(np.asarray(data.observations))
         noise = np.zeros(kept)
         if built.visits is not None:
             noise = step_angles(built, everything, pairs.values, DATA_TOLERANCE)[:kept]
         elif not built.metadata.get(KNOWN_ROWS):
-            noise = sampling_angles(lambda rows: everything[numbers[rows]], pairs.values, source, DATA_TOLERANCE)[:kept]
+            total = built.metadata["transitions"]
+            sines = sampling_angles(lambda rows: everything[numbers[rows]], pairs.values, data, DATA_TOLERANCE, total)
+            noise = sines[:kept]
     values = everything[:, :kept]
     gram = values.T @ (values * built.rho[:, None])
     return LaplacianRepresentation(

@@ -1,6 +1,5 @@
 """Where runs are carried out: processes on this machine, one thread each, or a Ray cluster; same numbers in both."""
 
-import importlib
 import multiprocessing
 import os
 import queue
@@ -8,7 +7,6 @@ import signal
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -18,7 +16,8 @@ from typing import Any, NamedTuple, Protocol
 
 import threadpoolctl
 
-from lapwing.errors import ArgumentError, LapwingError, MissingExtraError
+from lapwing.errors import ArgumentError
+from lapwing.ray_cluster import connect_ray
 from lapwing_paper.run_store import Outcome, StudyRun, checked
 
 Task = Callable[[dict[str, Any]], Outcome]
@@ -145,28 +144,7 @@ class RayExecutor:
 
     def __init__(self, address: str, workers: int | None = None) -> None:
         """Connect."""
-        try:
-            ray: Any = importlib.import_module("ray")
-        except ImportError as error:
-            raise MissingExtraError("--on ray needs Ray: pip install 'lapwing[ray]'") from error
-        self._ray = ray
-        joined = address if address.startswith("ray://") else None
-        # No telemetry; and workers on this machine keep their priority.
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_worker_niceness", "0")
-        options: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
-        if joined is None:
-            options |= {"num_cpus": workers, "include_dashboard": False}
-        try:
-            if not ray.is_initialized():
-                with _termination_handler_kept(), warnings.catch_warnings():
-                    # JAX warns about forks; Ray's children replace themselves at once.
-                    warnings.filterwarnings("ignore", message="os.fork", category=RuntimeWarning)
-                    # Before 2.60 it announces changes about accelerators; runs here ask for none.
-                    warnings.filterwarnings("ignore", message="Tip: In future versions of Ray", category=FutureWarning)
-                    ray.init(address=joined, **options)
-        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-            raise LapwingError(f"cannot reach Ray at {address!r}: {error}") from error
+        ray = self._ray = connect_ray(address, workers)
         self.workers = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))
         self._remote = ray.remote(num_cpus=1, max_retries=0)(attempt_with_one_thread)
 
@@ -325,17 +303,6 @@ def _exit_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-@contextmanager
-def _termination_handler_kept() -> Iterator[None]:
-    """Keep this process's handler of SIGTERM: Ray installs its own."""
-    before = signal.getsignal(signal.SIGTERM)
-    try:
-        yield
-    finally:
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

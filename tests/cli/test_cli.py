@@ -29,6 +29,7 @@ COMMANDS = (
     "plot",
     "reproduce",
     "export",
+    "certify",
     "check-loss",
     "doctor",
 )
@@ -320,7 +321,7 @@ def test_version_is_the_packages(run: Any) -> None:
     ("line", "words"),
     [
         ("solve Rooms-16 --dimm 3", "--dim"),
-        ("frobnicate", "audit, check-loss, collect, doctor, export"),
+        ("frobnicate", "audit, certify, check-loss, collect, doctor, export"),
         ("lern Rooms-16", "did you mean learn?"),
         ("plot run --what spectra", "--what"),
         ("learn Rooms-16 --log mlflow", "--log"),
@@ -655,8 +656,8 @@ def test_one_learn_counts_solves_and_certifies_once(run: Any, monkeypatch: pytes
 
     count(solving, "smallest_eigenpairs")
     count(lw.Trajectories, "_counted")
-    count(representation, "certify")
+    count(representation, "certificate_from_residuals")
     assert run("learn GridMaze-7 --dim 3 --data-steps 20000 --steps 40 --log-every 20 --out run").code == 0
     assert run("report run").code == 0
     # Eigenpairs of the ground truth and of the counted data; a report of its own certifies the model that it loads.
-    assert made == {"smallest_eigenpairs": 2, "_counted": 1, "certify": 2}
+    assert made == {"smallest_eigenpairs": 2, "_counted": 1, "certificate_from_residuals": 2}

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lapwing.diagnostics.certificate import DEGENERATE, NOT_CONVERGED, TRUSTED, Certificate, certify
+from lapwing.diagnostics.certificate import DEGENERATE, NOT_CONVERGED, TRUSTED, Certificate, certificate_from_residuals
 
 
 def judged(
@@ -16,7 +16,7 @@ def judged(
     tolerance: float = 1e-6,
 ) -> Certificate:
     given_residuals = np.zeros(len(eigenvalues)) if residuals is None else np.array(residuals)
-    return certify(np.array(eigenvalues), given_residuals, error, tolerance, following)
+    return certificate_from_residuals(np.array(eigenvalues), given_residuals, error, tolerance, following)
 
 
 def test_separate_eigenvalues_with_small_residuals_are_trusted() -> None:
@@ -104,8 +104,8 @@ def test_the_table_has_a_line_per_component() -> None:
 
 def test_where_the_next_eigenvalue_is_not_known_it_may_be_anywhere_up_to_the_end_of_the_spectrum() -> None:
     values, residuals = np.array([0.0, 0.994]), np.array([1e-4, 1e-2])
-    without = certify(values, residuals, 0.0, 1e-3, operator_eigenvalues=values)
+    without = certificate_from_residuals(values, residuals, 0.0, 1e-3, operator_eigenvalues=values)
     assert without.verdicts == ("trusted", "trusted")
-    judged = certify(values, residuals, 0.0, 1e-3, operator_eigenvalues=np.append(values, 1.0005))
+    judged = certificate_from_residuals(values, residuals, 0.0, 1e-3, operator_eigenvalues=np.append(values, 1.0005))
     assert judged.verdicts == ("trusted", "not converged")
     np.testing.assert_allclose(judged.gaps, [0.994, 0.0065])

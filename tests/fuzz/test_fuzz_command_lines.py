@@ -47,6 +47,7 @@ COMMANDS = {
     "plot": ["--what", "--components", "--out", "--width", "--json"],
     "reproduce": ["--list", "--seeds", "--steps", "--worlds", "--on", "--workers", "--rebuild", "--json"],
     "export": ["--weights", "--json"],
+    "certify": ["--discounts", "--seed", "--layouts", "--json"],
     "check-loss": ["--update", "--init", "--eigenvalues", "--gradient", "--json"],
     "doctor": ["--json"],
 }

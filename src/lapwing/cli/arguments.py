@@ -19,6 +19,7 @@ from lapwing.errors import ArgumentError, LapwingError, UnknownNameError, did_yo
 
 if TYPE_CHECKING:
     from lapwing.data.collecting import Source
+    from lapwing.data.trajectories import Trajectories
 
 GYMNASIUM_PREFIX = "gym:"
 
@@ -58,6 +59,45 @@ OF_ENVIRONMENTS = ("wrappers", "stack", "env_option", "num_envs", "reset_seed")
 
 # Packages that register environments when they are imported.
 ENVIRONMENT_PACKAGES = ("gymnasium_robotics", "minigrid", "ale_py")
+
+
+# Data above this size stay on disk.
+LARGE_BYTES = 1 << 28
+
+
+def is_data(source: str | Path) -> bool:
+    """Whether a source is recorded experience: a data folder, or an OGBench file.
+
+    Args:
+        source: as given.
+
+    Returns:
+        False for the name of anything else.
+    """
+    from lapwing.data.trajectories import MANIFEST
+
+    path = Path(source)
+    return (path / MANIFEST).is_file() or (path.suffix == ".npz" and path.is_file())
+
+
+def read_data(source: str | Path) -> "Trajectories":
+    """Recorded experience, a folder compared with its checksums; of a large one the arrays stay on disk.
+
+    Args:
+        source: a folder that ``lapwing collect`` or ``Trajectories.save`` wrote, or an OGBench file (.npz).
+
+    Returns:
+        The experience.
+    """
+    import lapwing as lw
+    from lapwing.cli import terminal
+
+    path = Path(source)
+    with terminal.spinner(f"reading {path}"):
+        if path.suffix == ".npz" and not path.is_dir():
+            return lw.from_ogbench(path)
+        size = sum(one.stat().st_size for one in path.glob("*.npy"))
+        return lw.Trajectories.load(path, mmap=size > LARGE_BYTES, verify=True)
 
 
 def collection_source(

@@ -8,7 +8,7 @@ import tyro
 
 import lapwing as lw
 from lapwing.cli import terminal
-from lapwing.cli.arguments import Flag
+from lapwing.cli.arguments import Flag, read_data
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class AuditCommand:
     """
 
     data: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="DATA")]
-    """Folder that `lapwing collect` or Trajectories.save wrote."""
+    """Folder that `lapwing collect` or Trajectories.save wrote, or an OGBench file (.npz)."""
     discount: float = 0.9
     """Discount of the lags that training would draw."""
     json: Flag = False
@@ -27,7 +27,7 @@ class AuditCommand:
 
     def run(self) -> None:
         """Print the audit and its warnings."""
-        result = lw.audit(lw.Trajectories.load(self.data, mmap=True), self.discount)
+        result = lw.audit(read_data(self.data), self.discount)
         if self.json:
             terminal.print_json(result.as_dict())
             return

@@ -28,7 +28,9 @@ from lapwing.cli.arguments import (
     Wrappers,
     collection_source,
     file_name,
+    is_data,
     option,
+    read_data,
     refuse_environment_options,
     typed_command,
 )
@@ -45,9 +47,6 @@ MAX_SEEDS = 24
 
 # What may be given with --resume; everything else is as it was.
 WITH_RESUME = ("resume", "json", "no_report")
-
-# Experience above this size is mapped rather than read.
-LARGE_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -169,10 +168,8 @@ class LearnCommand:
 
     @property
     def is_data(self) -> bool:
-        """Whether the source is a data folder."""
-        from lapwing.data.trajectories import MANIFEST
-
-        return (Path(self.source) / MANIFEST).is_file()
+        """Whether the source is recorded experience."""
+        return is_data(self.source)
 
     def folders(self, out: Path) -> list[Path]:
         """Where the model of each seed goes: a single one into the run folder itself."""
@@ -276,7 +273,7 @@ def _data_and_ground_truth(
         if arguments.exact or arguments.slip is not None or arguments.observation is not None:
             raise ArgumentError("--exact, --slip and --observation are for worlds; a data folder is taken as it is")
         refuse_environment_options(**of_environment)
-        data = _with_keys(_checked_data(arguments.source), arguments.keys)
+        data = _with_keys(read_data(arguments.source), arguments.keys)
         world = lw.environments.world_from_description(data.metadata.get("world"))
         return data, None if world is None else ground_truth(world)
     options: dict[str, Any] = {name: getattr(arguments, name) for name in ("observation", "slip", "layouts")}
@@ -284,7 +281,7 @@ def _data_and_ground_truth(
     # Own worlds repeat their experience; that of other environments is kept, to resume from without making them again.
     kept = out / EXPERIENCE if in_gymnasium and not arguments.exact else None
     if kept is not None and (kept / MANIFEST).is_file():
-        return _checked_data(kept), None
+        return read_data(kept), None
     source, label = collection_source(arguments.source, **of_environment)
     truth = None if in_gymnasium else ground_truth(source, **options)
     if arguments.exact:
@@ -293,13 +290,6 @@ def _data_and_ground_truth(
         seed = arguments.seed or 0
         options["keys"] = arguments.keys
         return lw.collect(source, arguments.data_steps, seed=seed, out=kept, progress=progress, **options), truth
-
-
-def _checked_data(folder: str | Path) -> "lw.Trajectories":
-    """Experience compared with its checksums; it stays on disk where it is large."""
-    size = sum(path.stat().st_size for path in Path(folder).glob("*.npy"))
-    with terminal.spinner(f"reading {folder}"):
-        return lw.Trajectories.load(folder, mmap=size > LARGE_BYTES, verify=True)
 
 
 def _with_keys(data: "lw.Trajectories", keys: Sequence[str] | None) -> "lw.Trajectories":

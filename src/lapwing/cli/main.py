@@ -32,6 +32,7 @@ COMMANDS = {
     "plot": "lapwing.cli.plot_command:PlotCommand",
     "use": "lapwing.cli.use_command:UseCommand",
     "export": "lapwing.cli.export_command:ExportCommand",
+    "certify": "lapwing.cli.certify_command:CertifyCommand",
     "check-loss": "lapwing.cli.check_loss_command:CheckLossCommand",
     "doctor": "lapwing.cli.doctor_command:DoctorCommand",
 }
@@ -45,7 +46,7 @@ GROUPS = {
     "representations": ("solve", "learn", "online", "score"),
     "look": ("report", "plot"),
     "use": ("use", "export"),
-    "other code": ("check-loss",),
+    "other code": ("certify", "check-loss"),
     "help": ("doctor",),
 }
 MARGIN = 13

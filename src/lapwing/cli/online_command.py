@@ -9,7 +9,7 @@ import tyro
 
 import lapwing as lw
 from lapwing.cli import terminal
-from lapwing.cli.arguments import Flag, LayoutsFolder, file_name, option, typed_command
+from lapwing.cli.arguments import Flag, LayoutsFolder, file_name, is_data, option, read_data, typed_command
 from lapwing.errors import ArgumentError
 
 LEARNER = "learner"
@@ -108,10 +108,8 @@ class OnlineCommand:
 
     def _world(self, source: str) -> Any:
         """A data set, or a world; an unknown name is better known before any work."""
-        from lapwing.data.trajectories import MANIFEST
-
-        if (Path(source) / MANIFEST).is_file():
-            return lw.Trajectories.load(source)
+        if is_data(source):
+            return read_data(source)
         return lw.make_world(source, layouts=self.layouts)
 
     def _stream(self, learner: "lw.OnlineLearner", worlds: list[Any], label: str) -> dict[str, Any]:

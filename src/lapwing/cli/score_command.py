@@ -8,7 +8,7 @@ import tyro
 
 import lapwing as lw
 from lapwing.cli import terminal
-from lapwing.cli.arguments import Flag, LayoutsFolder, option
+from lapwing.cli.arguments import Flag, LayoutsFolder, option, read_data
 from lapwing.errors import ArgumentError
 
 
@@ -44,7 +44,7 @@ class ScoreCommand:
         options: dict[str, Any] = {"definition": self.definition, "tolerance": self.tolerance}
         scores = {"model": lw.score(model, truth, **options)}
         if self.data is not None:
-            scores["baseline"] = lw.counting_score(lw.Trajectories.load(self.data), truth, **options)
+            scores["baseline"] = lw.counting_score(read_data(self.data), truth, **options)
         if self.json:
             terminal.print_json({name: found.as_dict() for name, found in scores.items()})
             return

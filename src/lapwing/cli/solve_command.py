@@ -8,7 +8,18 @@ import tyro
 
 import lapwing as lw
 from lapwing.cli import terminal
-from lapwing.cli.arguments import Flag, LayoutsFolder, Observation, PolicyFile, Slip, file_name, option, typed_command
+from lapwing.cli.arguments import (
+    Flag,
+    LayoutsFolder,
+    Observation,
+    PolicyFile,
+    Slip,
+    file_name,
+    is_data,
+    option,
+    read_data,
+    typed_command,
+)
 
 
 @dataclass(frozen=True)
@@ -20,6 +31,8 @@ class SolveCommand:
 
     source: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SOURCE")]
     """A world's name, a rule, a .txt layout, a data folder, or a .npy row-stochastic matrix."""
+    parts: Annotated[tuple[str, ...], tyro.conf.Positional, option("PART...", "none")] = ()
+    """Further folders of a data set in several parts, which are counted together."""
     dim: int = 11
     """How many eigenvectors."""
     definition: str = "one_step"
@@ -34,6 +47,8 @@ class SolveCommand:
     """Inner product; uniform is the paper's."""
     layouts: LayoutsFolder = None
     """Folder of *.txt layouts."""
+    on: Annotated[str, option("local|ray|ray://HOST:PORT", "local")] = "local"
+    """Where the parts of a data set are counted: in this process, or on a Ray cluster."""
     out: Annotated[Path | None, option("DIR", "runs/solve-SOURCE")] = None
     """Folder to write."""
     json: Flag = False
@@ -42,6 +57,7 @@ class SolveCommand:
     def run(self) -> int:
         """Solve and write the run."""
         from lapwing.cli.results import exit_code, print_spectrum, run_facts, show_problems
+        from lapwing.data import TransitionCounts
         from lapwing.report.run_folder import refuse_foreign, write_run
         from lapwing.storage.folders import locked
         from lapwing.storage.reading import read_array
@@ -56,7 +72,7 @@ class SolveCommand:
             options: dict[str, Any] = {name: getattr(self, name) for name in names}
             policy = None if self.policy is None else read_array(self.policy)
             model = lw.solve(source, self.dim, policy=policy, say=say, **options)
-            data = source if isinstance(source, lw.Trajectories) else None
+            data = source if isinstance(source, (lw.Trajectories, TransitionCounts)) else None
             written = write_run(model, out, data=data, command=typed_command())
             remove_configuration(out)
         if self.json:
@@ -70,12 +86,14 @@ class SolveCommand:
 
     def _source(self) -> tuple[Any, str]:
         """What to solve, and a label for it."""
-        from lapwing.data.trajectories import MANIFEST
         from lapwing.storage.reading import read_array
 
         path = Path(self.source)
-        if (path / MANIFEST).is_file():
-            return lw.Trajectories.load(path), path.resolve().name
+        if self.parts or self.on != "local":
+            with terminal.spinner(f"counting {1 + len(self.parts)} part(s)"):
+                return lw.count([self.source, *self.parts], on=self.on), path.resolve().name
+        if is_data(path):
+            return read_data(path), path.resolve().name
         if path.suffix == ".npy":
             return read_array(path), path.stem
         return self.source, self.source

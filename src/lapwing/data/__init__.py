@@ -4,6 +4,7 @@ from lapwing.data.auditing import Audit, audit, distinct_rows
 from lapwing.data.buffer import ExperienceBuffer
 from lapwing.data.builder import TrajectoryBuilder
 from lapwing.data.collecting import DEFAULT_EPISODE_LENGTH, collect
+from lapwing.data.counting import TransitionCounts, count
 from lapwing.data.trajectories import Trajectories
 
 __all__ = [
@@ -12,7 +13,9 @@ __all__ = [
     "ExperienceBuffer",
     "Trajectories",
     "TrajectoryBuilder",
+    "TransitionCounts",
     "audit",
     "collect",
+    "count",
     "distinct_rows",
 ]

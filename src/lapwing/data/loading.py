@@ -1,4 +1,4 @@
-"""Experience that already exists: plain arrays, and local Minari data sets."""
+"""Experience that already exists: plain arrays, local Minari data sets, and OGBench files."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lapwing.checks import as_reals, shown
+from lapwing.checks import as_path, as_reals, shown
 from lapwing.data.builder import TrajectoryBuilder
-from lapwing.data.trajectories import Trajectories
+from lapwing.data.trajectories import Trajectories, row_blocks
 from lapwing.errors import ArgumentError, DataError, LapwingError, MissingExtraError, UnknownNameError, did_you_mean
-from lapwing.storage.reading import MAX_ITEM_BYTES, NUMBER_KINDS
+from lapwing.storage.reading import MAX_ITEM_BYTES, NUMBER_KINDS, ArchivedArray, open_archive
 
 GROUP_STATES = 1 << 10
 
@@ -122,6 +122,117 @@ def from_minari(
                     extras[label] = _as_numbers(part, label)[:length]
             builder.add(rows.get("", rows), np.array([length]), ends[0], ends[1], **extras)
         return builder.finish({"world": {"kind": "minari", "name": name}})
+
+
+def from_ogbench(
+    source: "str | Path | Mapping[str, ArrayLike]",
+    *,
+    keys: "str | Sequence[str]" = "observations",
+    out: "str | Path | None" = None,
+) -> Trajectories:
+    """Experience from a data set of OGBench: one of its ``.npz`` files, or the arrays that ``ogbench`` loads.
+
+    A trajectory ends where ``terminals`` are 1. Every trajectory of OGBench ends by its time limit, so all count as
+    truncated. A file is read a few megabytes at a time.
+
+    Args:
+        source: a file such as ``pointmaze-medium-navigate-v0.npz``; or its arrays as ``ogbench.load_dataset`` or
+            ``make_env_and_datasets`` give them, with ``next_observations`` or, if compact, ``valids``.
+        keys: what is observed: ``observations``, or others that the data have, as ``qpos``, ``qvel`` and
+            ``button_states``; several as a list.
+        out: folder to write to, for data larger than memory.
+
+    Returns:
+        Observations and actions, and rewards where there are some.
+
+    Raises:
+        DamagedFileError: a file that cannot be read.
+        DataError: without terminals, or where arrays have different lengths.
+
+    Example:
+        >>> terminals, rows = np.array([0, 0, 1, 0, 1]), np.arange(10.0).reshape(5, 2)
+        >>> from_ogbench({"observations": rows, "actions": rows, "terminals": terminals})
+        Trajectories(3 transitions in 2 episodes, observations (2,) float64, 5 distinct, actions)
+    """
+    if isinstance(source, Mapping):
+        return _from_ogbench_arrays(dict(source), keys, out)
+    path = as_path(source, "the OGBench file")
+    with open_archive(path) as arrays:
+        chosen, flags = _ogbench_parts(arrays, keys, str(path))
+        if "next_observations" in arrays or "valids" in arrays:
+            whole = {name: array.read(array.shape[0]) for name, array in arrays.items()}
+            return _from_ogbench_arrays(whole, keys, out)
+        ends = as_flags(flags.read(flags.shape[0]), flags.shape[0], "row", "terminals")
+        also: dict[str, ArchivedArray] = {name: arrays[name] for name in ("actions", "rewards") if name in arrays}
+        with TrajectoryBuilder(out) as builder:
+            lengths = _stream_ogbench(builder, chosen, also, _last_rows(ends))
+            cut = np.ones(len(lengths), dtype=bool)
+            builder.close_episodes(lengths, ~cut, cut)
+            return builder.finish({"world": {"kind": "ogbench", "name": path.stem}})
+
+
+def _ogbench_parts(arrays: Mapping[str, Any], keys: "str | Sequence[str]", where: str) -> tuple[dict[str, Any], Any]:
+    """The arrays that are observed, by key, and the flags; of as many rows as all others."""
+    if "terminals" not in arrays:
+        raise DataError(f"{where} has no terminals, so it is not a data set of OGBench; it has {', '.join(arrays)}")
+    chosen = _by_key({name: array for name, array in arrays.items() if name != "terminals"}, where, keys)
+    rows = {name: np.shape(array)[:1] for name, array in arrays.items()}
+    wrong = [name for name, length in rows.items() if length != rows["terminals"]]
+    if wrong:
+        raise DataError(f"{where} has {rows['terminals']} rows of terminals and {rows[wrong[0]]} of {wrong[0]}")
+    return chosen, arrays["terminals"]
+
+
+def _last_rows(ends: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Whether each row is the last of its trajectory; the very last one is."""
+    if not ends.any():
+        raise DataError("terminals mark the end of no trajectory; they must be 1 at the last row of each")
+    return np.append(ends[:-1], True)
+
+
+def _stream_ogbench(
+    builder: TrajectoryBuilder,
+    chosen: dict[str, ArchivedArray],
+    also: dict[str, ArchivedArray],
+    ends: NDArray[np.bool_],
+) -> NDArray[np.int64]:
+    """Add all rows, in blocks; returns the (trajectories,) transitions in each, those of a single state left out."""
+    # Such a state has no transition.
+    alone = ends & np.append(True, ends[:-1])
+    row_bytes = sum(one.dtype.itemsize * int(np.prod(one.shape[1:])) for one in (*chosen.values(), *also.values()))
+    for block in row_blocks((len(ends), row_bytes), 1):
+        count = len(ends[block])
+        kept, inside = ~alone[block], ~ends[block]
+        rows = {key: as_rows(one.read(count))[kept] for key, one in chosen.items()}
+        columns = {name: _as_numbers(one.read(count), name)[inside] for name, one in also.items()}
+        if kept.any():
+            builder.add_states(rows.get("", rows), **columns)
+    lasts = np.flatnonzero(ends & ~alone)
+    if not len(lasts):
+        raise DataError("the data set is empty: no trajectory has two states; check its terminals")
+    states_before = np.cumsum(~alone)[lasts]
+    return np.diff(np.append(0, states_before)) - 1
+
+
+def _from_ogbench_arrays(arrays: dict[str, Any], keys: "str | Sequence[str]", out: "str | Path | None") -> Trajectories:
+    chosen, flags = _ogbench_parts(arrays, keys, "the data set")
+    following = None
+    if "next_observations" in arrays:
+        if set(chosen) != {""} or keys not in ("observations", ["observations"], ("observations",)):
+            raise ArgumentError("next_observations are those of observations; for other keys read the file, or compact")
+        following = arrays["next_observations"]
+        ends = as_flags(flags, len(flags), "row", "terminals")
+    else:
+        valid = arrays.get("valids")
+        ends = as_flags(flags if valid is None else np.asarray(valid) == 0, len(flags), "row", "terminals")
+    return from_arrays(
+        chosen.get("", chosen),
+        next_observations=following,
+        truncated=_last_rows(ends),
+        actions=arrays.get("actions"),
+        rewards=arrays.get("rewards"),
+        out=out,
+    )
 
 
 def _episodes(dataset: Any, name: str) -> Iterator[Any]:

@@ -17,7 +17,7 @@ from lapwing.data.packing import RowFormat
 from lapwing.errors import ArgumentError, DamagedFileError, DataError, LapwingError, UnknownNameError, did_you_mean
 from lapwing.storage.files import write_array, write_json
 from lapwing.storage.folders import replaced_directory
-from lapwing.storage.reading import convert, read_array, read_manifest
+from lapwing.storage.reading import convert, forget_pages, read_array, read_manifest
 from lapwing.storage.schemas import TrajectoriesManifest
 
 FORMAT = "lapwing-trajectories"
@@ -389,13 +389,52 @@ class Trajectories:
         return self._counted(1)
 
     def _counted(self, lag: int) -> csr_array:
+        return csr_array(self.count_steps(lag) / float(self.branches if lag == 1 else 1))
+
+    @property
+    def branches(self) -> int:
+        """How many next states of a transition are counted: those of ``next_ids``, else 1."""
+        return 1 if self.next_ids is None else int(self.next_ids.shape[1])
+
+    def count_steps(self, lag: int = 1) -> csr_array:
+        """What :meth:`counts` is a share of: whole numbers, whose sums do not depend on their order.
+
+        Args:
+            lag: how many steps later.
+
+        Returns:
+            (table, table) sparse int64; at lag 1 each transition is counted :attr:`branches` times.
+        """
         ids, size = self._required_ids("counting"), len(self.observations)
-        total = csr_array((size, size), dtype=np.float64)
+        total = csr_array((size, size), dtype=np.int64)
         for positions in self.pair_positions(lag):
-            ends = self.next_rows(positions) if lag == 1 else ids[positions + lag][:, None]
-            starts, shares = np.repeat(ids[positions], ends.shape[1]), np.full(ends.size, 1.0 / ends.shape[1])
-            total = total + coo_array((shares, (starts, ends.ravel())), shape=(size, size)).tocsr()
+            ends = self.next_rows(positions) if lag == 1 else self.rows(positions + lag)[:, None]
+            pairs = (self.rows(positions)[:, None] * size + ends).ravel()
+            # Sorted, equal pairs stand together; several times faster than a sparse matrix of all of them.
+            pairs.sort()
+            first = np.flatnonzero(np.append(True, pairs[1:] != pairs[:-1])) if len(pairs) else np.zeros(0, np.int64)
+            times, places = np.diff(np.append(first, len(pairs))), np.divmod(pairs[first], size)
+            total = total + coo_array((times, places), shape=(size, size)).tocsr()
+            forget_pages(ids)
         return total
+
+    def known_next_rows(self) -> NDArray[np.int64] | None:
+        """The next states of each observation where every visit of it lists the same ones in ``next_ids``.
+
+        Returns:
+            (table, k) rows, -1 at observations that were never left; None where visits list different next states, or
+            one each.
+        """
+        if self.branches < 2:
+            return None
+        found = np.full((len(self.observations), self.branches), -1, dtype=np.int64)
+        for positions in self.pair_positions(1):
+            starts, following = self.rows(positions), self.next_rows(positions)
+            new = found[starts, 0] < 0
+            found[starts[new]] = following[new]
+            if not np.array_equal(found[starts], following):
+                return None
+        return found
 
     def next_rows(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows of ``observations`` of the equally likely next states of states: one each, or those of ``next_ids``.
@@ -523,16 +562,19 @@ class ObservationTable:
             # Equal rows have equal hashes, so that only one of each is looked up; rows that share a hash by chance
             # are told apart by comparing them.
             hashes, firsts, groups = np.unique(_row_hashes(plain), return_index=True, return_inverse=True)
-            keys, numbers = hashes.tolist(), np.empty(len(firsts), dtype=np.int32)
-            for group in np.argsort(firsts).tolist():
-                numbers[group] = self._number(plain[firsts[group]], keys[group])
-            found, alike = numbers[groups], firsts[groups]
-            repeats = np.flatnonzero(alike != np.arange(len(plain)))
+            alike = firsts[groups]
+            repeats, apart = np.flatnonzero(alike != np.arange(len(plain))), []
             for part in row_blocks((len(repeats), *plain.shape[1:]), plain.itemsize, HASHED_BYTES):
                 again = repeats[part]
                 same = (plain[again] == plain[alike[again]]).reshape(len(again), -1).all(axis=1)
-                for row in again[~same].tolist():
-                    found[row] = self._number(plain[row], keys[groups[row]])
+                apart.append(again[~same])
+            # In the order in which rows stand, so that numbers do not depend on where blocks or parts of data end.
+            others = np.concatenate(apart) if apart else repeats
+            keys, numbers = hashes[groups], np.empty(len(plain), dtype=np.int32)
+            for row in np.sort(np.concatenate([firsts, others])).tolist():
+                numbers[row] = self._number(plain[row], int(keys[row]))
+            found = numbers[alike]
+            found[others] = numbers[others]
             ids[block] = found
         return ids
 
@@ -625,6 +667,7 @@ def check_finite(observations: NDArray[Any], first: int = 0, what: str = "observ
         return
     for block in row_blocks(observations.shape, observations.itemsize):
         good = np.isfinite(observations[block]).all(axis=tuple(range(1, observations.ndim)))
+        forget_pages(observations)
         if not good.all():
             row = first + block.start + int(np.argmin(good))
             raise DataError(f"{what} {row} holds NaN or infinity; remove or repair it before learning")
@@ -655,7 +698,7 @@ def _check_observations(data: Trajectories) -> None:
             raise DataError(f"observations must be numbers of shape (n, ...), got {rows.dtype} of shape {rows.shape}")
         if data.ids is None and len(rows) != data.num_states:
             raise DataError(f"{data.num_states} states need as many observations, got {len(rows)}")
-        if data.ids is not None and int(data.ids.max()) >= len(rows):
+        if data.ids is not None and _extremes(data.ids)[1] >= len(rows):
             raise DataError(f"ids point outside the table of {len(rows)} observations")
         check_finite(rows)
 
@@ -672,11 +715,21 @@ def _check_boundaries(data: Trajectories) -> None:
     if ids is not None:
         if ids.shape != (states,) or not np.issubdtype(ids.dtype, np.integer):
             raise DataError(f"ids must be {states} whole numbers, one per state, got {ids.dtype} {ids.shape}")
-        if int(ids.min()) < 0:
+        if _extremes(ids)[0] < 0:
             raise DataError("ids must be at least 0")
     for label, flags in (("terminated", data.terminated), ("truncated", data.truncated)):
         if flags.shape != (len(offsets) - 1,) or flags.dtype != np.bool_:
             raise DataError(f"{label} must be one boolean per episode ({len(offsets) - 1}), got {flags.shape}")
+
+
+def _extremes(array: NDArray[np.integer[Any]]) -> tuple[int, int]:
+    """The smallest and the largest number, a block at a time, because what is mapped may be larger than memory."""
+    least, largest = [], []
+    for block in row_blocks(array.shape, array.itemsize):
+        least.append(int(array[block].min()))
+        largest.append(int(array[block].max()))
+        forget_pages(array)
+    return min(least), max(largest)
 
 
 def _check_transitions(data: Trajectories) -> None:
@@ -694,7 +747,8 @@ def _check_transitions(data: Trajectories) -> None:
             raise DataError("next_ids are rows of a table of observations, and these have none")
         if part.ndim != 2 or part.shape[0] != count or part.shape[1] < 1 or part.dtype.kind not in "iu":
             raise DataError(f"next_ids must be whole numbers of shape ({count}, k), got {part.dtype} {part.shape}")
-        if part.min() < 0 or part.max() >= len(data.observations):
+        least, largest = _extremes(part)
+        if least < 0 or largest >= len(data.observations):
             raise DataError(f"next_ids must be rows of the table, 0 to {len(data.observations) - 1}")
     if data.next_observations is None:
         return

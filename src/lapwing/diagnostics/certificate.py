@@ -78,7 +78,7 @@ class Certificate:
         return "\n".join([head, *lines, last])
 
 
-def certify(
+def certificate_from_residuals(
     eigenvalues: NDArray[np.float64],
     residuals: NDArray[np.float64],
     orthonormality_error: float,

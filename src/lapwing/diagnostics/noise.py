@@ -21,6 +21,7 @@ def sampling_angles(
     eigenvalues: NDArray[np.float64],
     data: Trajectories,
     tolerance: float,
+    transitions: int | None = None,
 ) -> NDArray[np.float64]:
     """Root mean square sines of the angles by which noise in the data turns each component.
 
@@ -33,8 +34,9 @@ def sampling_angles(
     Args:
         values_at: from rows of ``data.observations`` to (n, d) values of orthonormal components.
         eigenvalues: (d,) ascending one-step eigenvalues.
-        data: the experience they come from.
+        data: the experience they come from, of which the first 262,144 transitions are looked at.
         tolerance: relative width of clusters.
+        transitions: that they come from, where ``data`` are the first of more.
 
     Returns:
         (d,) sines.
@@ -43,16 +45,17 @@ def sampling_angles(
     dim, count = len(eigenvalues), len(cuts) - 1
     if count < FEWEST_PARTS // 2:
         return np.ones(dim)
-    squares, transitions = np.zeros((dim, dim)), 0
+    squares, looked_at = np.zeros((dim, dim)), 0
     first = 0
     while first < count:
         last = max(first + 1, int(np.searchsorted(cuts, cuts[first] + CHUNK, side="right")) - 1)
         sums, steps = _part_squares(values_at, eigenvalues, data, cuts[first : last + 1])
         squares += sums
-        transitions += steps
+        looked_at += steps
         first = last
     # The variance of a mean over all transitions, from those that were looked at.
-    variances = squares * count / (count - 1.0) / (float(transitions) * data.num_transitions)
+    total = data.num_transitions if transitions is None else transitions
+    variances = squares * count / (count - 1.0) / (float(looked_at) * total)
     return np.sqrt((variances * _inverse_square_gaps(eigenvalues, tolerance)).sum(axis=1))
 
 

@@ -10,6 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import splu
 
 from lapwing.checks import as_reals, shown
+from lapwing.data.counting import TransitionCounts
 from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import Definition
 from lapwing.environments import Discretisation, World
@@ -148,7 +149,9 @@ def operator_from_matrix(
     return Operator(checked, _weights(checked, rho), table, exact=True, metadata=metadata)
 
 
-def operator_from_trajectories(data: Trajectories, rho: "ArrayLike | str | None" = None) -> Operator:
+def operator_from_trajectories(
+    data: "Trajectories | TransitionCounts", rho: "ArrayLike | str | None" = None
+) -> Operator:
     """The tabular (counting) estimate: transitions counted both ways, over the states that were visited.
 
     With counts N the symmetrised flow is (N + N^T)/2; its row sums are rho, so P is reversible and keeps constants.
@@ -171,7 +174,9 @@ def operator_from_trajectories(data: Trajectories, rho: "ArrayLike | str | None"
     return operator_and_rows(data, rho)[0]
 
 
-def operator_and_rows(data: Trajectories, rho: "ArrayLike | str | None" = None) -> tuple[Operator, NDArray[np.int64]]:
+def operator_and_rows(
+    data: "Trajectories | TransitionCounts", rho: "ArrayLike | str | None" = None
+) -> tuple[Operator, NDArray[np.int64]]:
     """The tabular estimate, and the row of ``data.observations`` that each of its states is.
 
     Args:
@@ -197,7 +202,7 @@ def operator_and_rows(data: Trajectories, rho: "ArrayLike | str | None" = None) 
     return Operator(matrix, degree[seen] / degree.sum(), observations, exact=False, metadata=metadata), seen
 
 
-def operator_from_directed_counts(data: Trajectories) -> Operator:
+def operator_from_directed_counts(data: "Trajectories | TransitionCounts") -> Operator:
     """The tabular estimate of directed dynamics: transitions counted one way, not symmetrised.
 
     States that were left but never reached again, or reached but never left, have no place in an estimate of
@@ -225,7 +230,7 @@ def operator_from_directed_counts(data: Trajectories) -> Operator:
     return Operator(matrix, stationary_distribution(matrix), observations, exact=False, metadata=metadata)
 
 
-def _counted_steps(data: Trajectories, rho: ArrayLike | str) -> tuple[Operator, NDArray[np.int64]]:
+def _counted_steps(data: Trajectories | TransitionCounts, rho: ArrayLike | str) -> tuple[Operator, NDArray[np.int64]]:
     """The operator that keeps a known rho, and the row of the table that each of its states is."""
     if not data.has_table:
         raise DataError("a known rho needs observations that repeat, and these hardly do; leave rho out")
@@ -250,19 +255,15 @@ def _counted_steps(data: Trajectories, rho: ArrayLike | str) -> tuple[Operator, 
     return Operator(matrix, weights, observations, exact=False, metadata=metadata, visits=visits), seen
 
 
-def _known_rows(data: Trajectories) -> tuple[Operator, NDArray[np.int64]] | None:
+def _known_rows(data: Trajectories | TransitionCounts) -> tuple[Operator, NDArray[np.int64]] | None:
     """The operator of states whose next states are the same at every visit; None where they are not, or not enough."""
-    if data.next_ids is None or data.next_ids.shape[1] < 2:
+    following = data.known_next_rows()
+    if following is None:
         return None
-    ids = np.asarray(data.ids)
-    positions = np.concatenate(list(data.pair_positions(1)))
-    starts, following = ids[positions], np.asarray(data.next_ids)
-    seen, first = np.unique(starts, return_index=True)
-    number = np.full(len(data.observations), -1)
+    seen = np.flatnonzero(following[:, 0] >= 0)
+    number = np.full(len(following), -1)
     number[seen] = np.arange(len(seen))
-    if not np.array_equal(following, following[first][number[starts]]):
-        return None
-    ends = number[following[first]]
+    ends = number[following[seen]]
     rows = np.repeat(np.arange(len(seen)), ends.shape[1])[ends.ravel() >= 0]
     counts = coo_array((np.ones(len(rows)), (rows, ends.ravel()[ends.ravel() >= 0])), shape=(len(seen),) * 2).tocsr()
     sums = np.asarray(counts.sum(axis=1)).ravel()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lapwing.data import TransitionCounts
 from lapwing.data import audit as audited
 from lapwing.data.packing import RowFormat
 from lapwing.data.trajectories import ARRAY_FILES, Trajectories
@@ -79,7 +80,7 @@ def write_run(
     model: LaplacianRepresentation,
     out: Path,
     *,
-    data: Trajectories | Operator | None = None,
+    data: Trajectories | TransitionCounts | Operator | None = None,
     audit: dict[str, Any] | None = None,
     truth: LaplacianRepresentation | None = None,
     baseline: LaplacianRepresentation | None = None,
@@ -92,7 +93,7 @@ def write_run(
         model: what was solved or learned.
         out: the folder.
         data: what it was made from.
-        audit: of the data, from :func:`audit_record`; made here if None.
+        audit: of the data, from :func:`audit_record`; made here if None. Counts of several parts have none.
         truth: the ground truth it was compared with, kept so that a report need not solve again.
         baseline: the tabular estimate from the same data, from :func:`tabular_baseline`.
         scores: against the ground truth, by ``learned`` and ``baseline``.
@@ -111,6 +112,7 @@ def write_run(
     written = [out / MANIFEST, out / WEIGHTS, write_csv(out / "spectrum.csv", spectrum_rows(model))]
     if audit is None and isinstance(data, Trajectories):
         audit = audit_record(data)
+    data = data.sample if isinstance(data, TransitionCounts) else data
     config = model.metadata.get("config")
     records = {
         "config.json": {"preset": model.metadata.get("preset"), **config} if config is not None else None,

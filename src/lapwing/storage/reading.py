@@ -9,10 +9,12 @@ import math
 import mmap as mapping
 import os
 import stat
+import zipfile
 import zlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import IO, Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -282,18 +284,89 @@ def check_numbers(dtype: np.dtype[Any]) -> None:
         raise DataError(f"it holds {_short(dtype)}, not plain numbers")
 
 
-def _checked_type(path: Path, size: int) -> np.dtype[Any]:
-    """The type of an ``.npy`` file's numbers, if its header agrees with the bytes that follow."""
-    with path.open("rb") as stream:
-        version = npy_format.read_magic(stream)
-        if version not in ((1, 0), (2, 0)):
-            raise DamagedFileError(f"it is an array file of version {version}, which does not hold plain numbers")
-        read_header = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
-        shape, _, dtype = read_header(stream)
-        found = size - stream.tell()
+class ArchivedArray:
+    """One array of an ``.npz`` file, whose rows are read in order without holding them all.
+
+    Args:
+        archive: the opened file.
+        member: of the array.
+
+    Attributes:
+        shape: of the whole array.
+        dtype: of its numbers.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> None:
+        """Read the header."""
+        self.path, self._stream = f"{archive.filename}: {member.filename}", archive.open(member)
+        try:
+            self.shape, self.dtype, by_columns = _read_header(self._stream)
+            announced = self._stream.tell() + math.prod(self.shape) * self.dtype.itemsize
+            if by_columns or not self.shape:
+                raise DamagedFileError("its rows are not stored one after another")
+            if announced != member.file_size:
+                raise DamagedFileError(f"its header announces {announced:,} bytes, and there are {member.file_size:,}")
+        except Exception as error:  # a damaged header fails inside NumPy in too many ways to list
+            raise DamagedFileError(f"cannot read {self.path}: {_short(error)}; {FOREIGN}") from error
+
+    def read(self, count: int) -> NDArray[Any]:
+        """The next rows.
+
+        Args:
+            count: how many; no more than are left.
+
+        Returns:
+            (count, ...) in this machine's byte order.
+        """
+        wanted = count * math.prod(self.shape[1:]) * self.dtype.itemsize
+        try:
+            content = self._stream.read(wanted)
+        except (OSError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            raise DamagedFileError(f"cannot read {self.path}: {_short(error)}; download or copy it again") from error
+        if len(content) != wanted:
+            raise DamagedFileError(f"cannot read {self.path}: it ends too early; download or copy it again")
+        rows = np.frombuffer(content, self.dtype).reshape(count, *self.shape[1:])
+        return rows if rows.dtype.isnative else rows.astype(rows.dtype.newbyteorder("="))
+
+
+@contextmanager
+def open_archive(path: Path) -> Iterator[dict[str, ArchivedArray]]:
+    """The arrays of an ``.npz`` file by name, to be read in order of rows; pickled objects are refused.
+
+    Args:
+        path: the file, compressed or not.
+
+    Returns:
+        A context with the arrays; each can be read once.
+    """
+    size_of(path)
+    try:
+        archive = zipfile.ZipFile(path)
+    except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+        raise DamagedFileError(f"{path} is not an .npz file ({_short(error)}); {FOREIGN}") from error
+    with archive:
+        members = [one for one in archive.infolist() if one.filename.endswith(".npy")]
+        yield {one.filename.removesuffix(".npy"): ArchivedArray(archive, one) for one in members}
+
+
+def _read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any], bool]:
+    """Shape, type and whether columns come first, of an array of plain numbers in the ``.npy`` format."""
+    version = npy_format.read_magic(stream)
+    if version not in ((1, 0), (2, 0)):
+        raise DamagedFileError(f"it is an array file of version {version}, which does not hold plain numbers")
+    read_header = npy_format.read_array_header_1_0 if version == (1, 0) else npy_format.read_array_header_2_0
+    shape, by_columns, dtype = read_header(stream)
     check_numbers(dtype)
     if len(shape) > MAX_AXES or any(length < 0 for length in shape):
         raise DamagedFileError(f"its shape {_short(shape)} is not possible")
+    return shape, dtype, by_columns
+
+
+def _checked_type(path: Path, size: int) -> np.dtype[Any]:
+    """The type of an ``.npy`` file's numbers, if its header agrees with the bytes that follow."""
+    with path.open("rb") as stream:
+        shape, dtype, _ = _read_header(stream)
+        found = size - stream.tell()
     announced = math.prod(shape) * dtype.itemsize
     if announced != found:
         raise DamagedFileError(f"its header announces {_short(announced)} bytes of numbers, and {found:,} follow")

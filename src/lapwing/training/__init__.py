@@ -2,6 +2,7 @@
 
 from lapwing.devices import device_mesh, first_process_first, is_first_process, join_processes
 from lapwing.training.batches import Batch, ExactTable, Pairs, PairSampler, exact_table, pair_sampler
+from lapwing.training.certifying import CertifiedFunctions, certify
 from lapwing.training.config import PRESETS, LearnConfig, make_config
 from lapwing.training.interrupts import LearningInterruptedError, StoppedError, termination_as_interrupt
 from lapwing.training.loggers import LOGGERS, Logger, tensorboard, wandb
@@ -14,6 +15,7 @@ __all__ = [
     "LOGGERS",
     "PRESETS",
     "Batch",
+    "CertifiedFunctions",
     "Data",
     "ExactTable",
     "LearnConfig",
@@ -27,6 +29,7 @@ __all__ = [
     "StepInfo",
     "StoppedError",
     "TrainState",
+    "certify",
     "device_mesh",
     "exact_table",
     "first_process_first",

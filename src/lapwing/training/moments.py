@@ -81,6 +81,9 @@ class TableMoments:
         operator: the one-step operator.
         lags: with an infinite horizon.
         matrix: f(P) as :func:`lapwing.training.batches.dense_operator` gives it, where it is known already.
+
+    Attributes:
+        apply: from (n, d) values at all states to ``f(P)`` times them.
     """
 
     walks: int | None = None
@@ -91,12 +94,12 @@ class TableMoments:
         if operator.num_states <= DENSE_STATES:
             dense = dense_operator(operator, lags) if matrix is None else matrix
             self.lags = lags
-            self._apply: Callable[[NDArray[np.float64]], NDArray[np.float64]] = lambda u: dense @ u
+            self.apply: Callable[[NDArray[np.float64]], NDArray[np.float64]] = lambda u: dense @ u
         else:
             self.lags, sparse = sparse_operator(operator, lags)
             weights = self.lags.weights
             assert weights is not None
-            self._apply = lambda u: _horner(sparse, weights, u)
+            self.apply = lambda u: _horner(sparse, weights, u)
 
     def moments(self, values_at: ValuesAt, quick: bool = False) -> Moments:
         """Moments over all states, each with its weight; no faster way is known.
@@ -109,7 +112,7 @@ class TableMoments:
             Exact moments.
         """
         values = self.sample(values_at)
-        moved = self._apply(values)
+        moved = self.apply(values)
         rho = self.operator.rho[:, None]
         gram, cross = values.T @ (rho * values), values.T @ (rho * moved)
         return Moments(gram, (cross + cross.T) / 2.0, moved.T @ (rho * moved), gram)

@@ -389,11 +389,7 @@ class ReadOut:
         if task.directedness is None or not config.lagged_eigenvalues or config.refine != "ritz":
             return None
         assert isinstance(task.data, Trajectories)
-        longest = lag_pair(task.data.lengths)[0]
-        if not longest or task.directedness.is_directed:
-            return None
-        lags = [1 << power for power in range(longest.bit_length() + 1)]
-        return lagged_sums(values_at, task.data, lags, JACKKNIFE_BLOCKS), lags
+        return None if task.directedness.is_directed else sums_at_lags(values_at, task.data)
 
     def _eigenvalue_estimates(
         self, sums: LaggedSums, lags: list[int], solved_at: ValuesAt | None
@@ -401,8 +397,7 @@ class ReadOut:
         """Eigenvalues at one step from what was solved, where something was, and from components at pairs of lags."""
         assert isinstance(self.task.data, Trajectories)
         constant = bool(self._constant)
-        pairs = [(number, number + 1) for number in range(len(lags) - 1)]
-        several = [estimate_eigenvalues(sums.only(pair), (lags[pair[0]], lags[pair[1]]), constant) for pair in pairs]
+        several = estimates_at_lags(sums, lags, constant)
         if solved_at is not None:
             one_step = lagged_sums(solved_at, self.task.data, (1,), JACKKNIFE_BLOCKS)
             several.insert(0, estimate_eigenvalues(one_step, (0, 1), constant))
@@ -463,6 +458,38 @@ class ReadOut:
     def _lookup(self, values: NDArray[np.float64]) -> LookupEncoder:
         assert self.task.operator is not None
         return LookupEncoder(self.task.operator.observations, values, self.task.operator.rho)
+
+
+def sums_at_lags(values_at: ValuesAt, data: Trajectories) -> tuple[LaggedSums, list[int]] | None:
+    """Sums at lags 1, 2, 4, ... over all the data.
+
+    Args:
+        values_at: from rows of ``data.observations`` to (n, m) values.
+        data: the experience, of dynamics that are not directed.
+
+    Returns:
+        The sums and their lags; None where episodes are too short for two lags.
+    """
+    longest = lag_pair(data.lengths)[0]
+    if not longest:
+        return None
+    lags = [1 << power for power in range(longest.bit_length() + 1)]
+    return lagged_sums(values_at, data, lags, JACKKNIFE_BLOCKS), lags
+
+
+def estimates_at_lags(sums: LaggedSums, lags: list[int], constant: bool) -> list[EigenvalueEstimate]:
+    """Eigenvalues at each pair of neighbouring lags.
+
+    Args:
+        sums: from :func:`sums_at_lags`.
+        lags: theirs.
+        constant: whether the first function is 1.
+
+    Returns:
+        Estimates, from the shortest lags to the longest.
+    """
+    pairs = [(number, number + 1) for number in range(len(lags) - 1)]
+    return [estimate_eigenvalues(sums.only(pair), (lags[pair[0]], lags[pair[1]]), constant) for pair in pairs]
 
 
 def spectral_estimate(
