@@ -68,7 +68,7 @@ def main() -> None:
             calls["onnxruntime"] = lambda x: session.run(None, {"observations": x})[0]
         except ImportError:
             print("onnxruntime is not installed")
-        weights, source = model.export(Path(folder) / "exported.py")
+        source = model.export(Path(folder) / "exported.py")[1]
         try:
             import torch
 
