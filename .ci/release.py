@@ -2,14 +2,15 @@
 
     python .ci/release.py                    # builds into dist/, runs the demo
     python .ci/release.py tests/operators    # and these tests, against the installed wheel
+    python .ci/release.py --built            # tries what dist/ holds already
 
 Needs nothing but Python: `make release` runs it, and so do the workflows, on systems without make as well.
 Environments and outputs of the demo lie in a temporary folder that is removed at the end.
 """
 
+import argparse
 import os
 import subprocess
-import sys
 import tarfile
 import tempfile
 import time
@@ -79,19 +80,23 @@ def report(what: str, started: float) -> None:
     print(f"release: {what} ({time.perf_counter() - started:.0f} s)", flush=True)
 
 
-def build(folder: Path) -> tuple[Path, Path]:
-    """Build both files into dist/ in an environment of their own; their paths."""
-    started, dist = time.perf_counter(), ROOT / "dist"
-    tools = environment(folder / "tools", "build", "twine")
+def built_files() -> tuple[Path, Path]:
+    """The source distribution and the wheel of this version."""
     name = f"{PROJECT['project']['name']}-{PROJECT['project']['version']}"
-    sdist, wheel = dist / f"{name}.tar.gz", dist / f"{name}-py3-none-any.whl"
+    return ROOT / "dist" / f"{name}.tar.gz", ROOT / "dist" / f"{name}-py3-none-any.whl"
+
+
+def build(folder: Path) -> None:
+    """Build both files into dist/, and check their metadata, in an environment of their own."""
+    started = time.perf_counter()
+    tools = environment(folder / "tools", "build", "twine")
+    sdist, wheel = built_files()
     for old in (sdist, wheel):
         old.unlink(missing_ok=True)
     # The wheel is made from the source distribution, so that the latter is known to be complete.
-    run(tools, "-m", "build", "--outdir", str(dist), str(ROOT))
+    run(tools, "-m", "build", "--outdir", str(sdist.parent), str(ROOT))
     run(tools, "-m", "twine", "check", "--strict", str(sdist), str(wheel))
     report("built", started)
-    return sdist, wheel
 
 
 def try_wheel(folder: Path, sdist: Path, wheel: Path, tests: list[str]) -> None:
@@ -125,12 +130,18 @@ def try_wheel(folder: Path, sdist: Path, wheel: Path, tests: list[str]) -> None:
 
 def main() -> None:
     """Build, check and try; both files stay in dist/."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tests", nargs="*", help="tests to run against the installed wheel")
+    parser.add_argument("--built", action="store_true", help="take the files in dist/ instead of building them")
+    given = parser.parse_args()
+    sdist, wheel = built_files()
     with tempfile.TemporaryDirectory(prefix="release-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        sdist, wheel = build(folder)
+        if not given.built:
+            build(folder)
         if problems := content_problems(wheel, expected_files()):
             raise SystemExit("\n".join(f"release: {problem}" for problem in problems))
-        try_wheel(folder, sdist, wheel, sys.argv[1:])
+        try_wheel(folder, sdist, wheel, given.tests)
     print(f"release: {wheel} and {sdist} are ready")
 
 

@@ -15,16 +15,57 @@ from lapwing.training.config import PRESETS, LearnConfig, make_config
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "from_authors_code.md").read_text(encoding="utf-8")
 OURS = PAGE.split("lapwing learn GridRoom-16", 1)[1]  # below their own command
 # Arguments of train_laprepr.py, then the keys of its YAML files: names only.
-ARGUMENTS = (
-    "exp_label use_wandb deactivate_training wandb_offline save_model obs_mode config_file save_dir n_samples batch_size "
-    "discount total_train_steps max_episode_steps seed env_name lr hidden_dims barrier_initial_val lr_barrier_coefs"
-).split()
-KEYS = (
-    "d algorithm env_family activation n_conv_layers lr_duals min_duals max_duals min_barrier_coefs max_barrier_coefs "
-    "error_update_rate q_error_update_rate lr_dual_velocities use_barrier_for_duals use_barrier_normalization "
-    "normalize_graph_loss coefficient_normalization asymmetric_normalization print_freq save_model_every log_dir "
-    "save_freq do_plot_eigenvectors save_eig eigval_precision_order direct_rotation window_size reduction_factor"
-).split()
+ARGUMENTS = [
+    "exp_label",
+    "use_wandb",
+    "deactivate_training",
+    "wandb_offline",
+    "save_model",
+    "obs_mode",
+    "config_file",
+    "save_dir",
+    "n_samples",
+    "batch_size",
+    "discount",
+    "total_train_steps",
+    "max_episode_steps",
+    "seed",
+    "env_name",
+    "lr",
+    "hidden_dims",
+    "barrier_initial_val",
+    "lr_barrier_coefs",
+]
+KEYS = [
+    "d",
+    "algorithm",
+    "env_family",
+    "activation",
+    "n_conv_layers",
+    "lr_duals",
+    "min_duals",
+    "max_duals",
+    "min_barrier_coefs",
+    "max_barrier_coefs",
+    "error_update_rate",
+    "q_error_update_rate",
+    "lr_dual_velocities",
+    "use_barrier_for_duals",
+    "use_barrier_normalization",
+    "normalize_graph_loss",
+    "coefficient_normalization",
+    "asymmetric_normalization",
+    "print_freq",
+    "save_model_every",
+    "log_dir",
+    "save_freq",
+    "do_plot_eigenvectors",
+    "save_eig",
+    "eigval_precision_order",
+    "direct_rotation",
+    "window_size",
+    "reduction_factor",
+]
 
 
 def rows() -> list[list[str]]:
