@@ -138,11 +138,12 @@ def kooplearn_nystroem(data: lw.Trajectories, seed: int) -> Found:
     points, labels = states_of(data) if data.has_table else (flat(data.observations), np.arange(data.num_states))
     centre, spread = points.mean(axis=0), points.std(axis=0)
     scaled = lambda x: ((flat(x) - centre) / spread).astype(np.float64)  # noqa: E731
-    at = np.random.default_rng(seed).permutation(pairs_of(data))[:KOOPLEARN_PAIRS]
-    # It takes one trajectory: all first states, then all second ones, with the number of pairs as the lag.
-    path = scaled(np.concatenate([points[labels[at]], points[labels[at + 1]]]))
+    # It takes one trajectory: all first states of the episodes, then all second ones, with the number of episodes as the lag.
+    length = int(data.offsets[1])
+    count = KOOPLEARN_PAIRS // (length - 1)
+    path = scaled(points[labels[: count * length].reshape(count, length).T.ravel()])
     model = NystroemKernelRidge(
-        n_components=DIM, lag_time=len(at), kernel="rbf", gamma=1.0, alpha=1e-6, n_centers=300, random_state=seed
+        n_components=DIM, lag_time=count, kernel="rbf", gamma=1.0, alpha=1e-6, n_centers=300, random_state=seed
     ).fit(path)
     values = model.eig()
     order = np.argsort(-values.real)[:DIM]
@@ -215,7 +216,7 @@ def measured(make: Callable[[], Any], truth: lw.LaplacianRepresentation) -> dict
     }
 
 
-def run(world: str, seed: int, paper_steps: int, out: Path) -> None:
+def run(world: str, seed: int, paper_steps: int, only: str, out: Path) -> None:
     truth, data = lw.solve(world, dim=DIM), lw.collect(world, TRANSITIONS, seed=seed)
     methods: dict[str, Callable[[], Any]] = {"lapwing, `lw.learn`": lambda: lw.learn(data, DIM, seed=seed)}
     if data.has_table:
@@ -232,11 +233,13 @@ def run(world: str, seed: int, paper_steps: int, out: Path) -> None:
             print(f"{name}: {module} is not installed, skipped", file=sys.stderr)
             continue
         methods[name] = lambda method=method: method(data, seed)
-    lines = {}
     sizes = (1,) if data.has_table else (12, 16, 24, 32)
-    ten = [measured(lambda size=size: scipy_alone(data, seed, size), truth) | {"cells": size * size} for size in sizes]
-    lines["SciPy, ten lines"] = max(ten, key=lambda line: line["cosine"])
+    for size in sizes:
+        methods[f"SciPy, ten lines, {size}"] = lambda size=size: scipy_alone(data, seed, size)
+    lines: dict[str, dict[str, Any]] = {}
     for name, make in methods.items():
+        if only not in name:
+            continue
         try:
             lines[name] = measured(make, truth)
         except Exception as error:  # a neighbour that fails is a result, too
@@ -244,7 +247,9 @@ def run(world: str, seed: int, paper_steps: int, out: Path) -> None:
                 raise
             lines[name] = {"failed": f"{type(error).__name__}: {error}"[:200]}
         print(world, seed, name, lines[name], flush=True)
-    print(world, seed, "SciPy", ten, flush=True)
+    sized = [lines.pop(name) for name in list(lines) if name.startswith("SciPy")]
+    if sized:
+        lines["SciPy, ten lines"] = max(sized, key=lambda line: line["cosine"])
     with out.open("a", encoding="utf-8") as file:
         for name, line in lines.items():
             file.write(json.dumps({"world": world, "seed": seed, "method": name, **line}) + "\n")
@@ -275,6 +280,7 @@ def main() -> None:
     parser.add_argument(
         "--paper-steps", type=int, default=0, help="of the preset paper, 200000 in the paper; 0 leaves it out"
     )
+    parser.add_argument("--only", default="", help="methods whose name contains this")
     parser.add_argument("--out", type=Path, default=Path("neighbours.jsonl"))
     parser.add_argument("--table", type=Path, default=None)
     given = parser.parse_args()
@@ -284,7 +290,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     for seed in given.seeds:
         for world in given.worlds:
-            run(world, seed, given.paper_steps, given.out)
+            run(world, seed, given.paper_steps, given.only, given.out)
 
 
 if __name__ == "__main__":
