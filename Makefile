@@ -10,7 +10,7 @@ TESTS ?= tests
 EVERYTHING := '.[test,tensorboard,wandb]'
 UNPINNED := -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-fast test-slow docs fuzz lint types matrix oldest newest audit soak clean
+.PHONY: demo test test-fast test-slow docs fuzz lint types matrix oldest newest audit soak release clean
 
 demo: $(VENV)/.installed
 	$(BIN)/lapwing learn Rooms-16 --dim 11 --out demo
@@ -45,6 +45,10 @@ lint: $(VENV)/.installed-test
 
 types: $(VENV)/.installed-test
 	$(BIN)/mypy
+
+# Builds dist/*.whl and dist/*.tar.gz, installs the wheel into an empty environment, and runs the demo and the fast tests from it.
+release:
+	$(PYTHON) .ci/release.py $(SCIENCE)
 
 # Kills, damaged files and failing disks against the real commands, for so many seconds.
 soak: SECONDS ?= 600

@@ -14,6 +14,14 @@ from hypothesis import settings
 
 from lapwing.cli import main as cli
 
+# They send signals, make pipes and links, or limit the size of files, which Windows does not have.
+ONLY_ON_POSIX = (
+    "hostile", "paper/test_ends_of_studies.py", "paper/test_executors.py", "paper/test_faults_of_workers.py",
+    "storage/test_files.py", "storage/test_folders.py", "storage/test_locks.py", "test_network.py",
+    "training/test_learning_resumed.py", "training/test_training_checkpoints.py",
+)  # fmt: skip
+collect_ignore = list(ONLY_ON_POSIX) if os.name == "nt" else []
+
 AUTHORS_LAYOUTS = Path(__file__).resolve().parents[2] / "shared" / "layouts"
 
 # The same examples on every run and every machine, and nothing written into the work tree.

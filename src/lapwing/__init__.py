@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # The module of each public name, read from the stub file, the one place that lists them. A name is imported on first
 # use, so that `import lapwing` is quick and loads neither JAX nor SciPy.

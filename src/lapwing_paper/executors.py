@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, Protocol
 
@@ -24,6 +23,8 @@ Task = Callable[[dict[str, Any]], Outcome]
 
 # An error may quote a whole array.
 LONGEST_MESSAGE = 500
+# The threads of this process, on Linux.
+THREADS = "/proc/self/task"
 
 
 class Reply(NamedTuple):
@@ -135,7 +136,7 @@ class WorkerProcess:
         self.process.join(timeout=10.0)
         code = self.process.exitcode
         if code is not None and code < 0:
-            return f"the worker was killed ({signal.Signals(-code).name})"
+            return f"the worker was killed ({signal_name(-code)})"
         return f"the worker ended during the run (exit code {code})"
 
 
@@ -258,19 +259,38 @@ def compute_with_one_thread() -> None:
     """Make JAX and NumPy compute with a single thread in this process, on whichever core the system runs it.
 
     JAX counts the cores once, when it is initialised: that happens here while the process may use only one, and all
-    threads are released afterwards. Where a process cannot be bound to a core (macOS) JAX uses all of them.
+    threads are released afterwards. Where threads cannot be bound to cores (macOS, Windows) JAX uses all of them.
     """
     threadpoolctl.threadpool_limits(limits=1)
-    if not hasattr(os, "sched_setaffinity"):
+    if not hasattr(os, "sched_setaffinity") or not os.path.isdir(THREADS):
         return
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
     import jax
 
     jax.devices()
-    for thread in os.listdir("/proc/self/task"):
+    for thread in os.listdir(THREADS):
         with suppress(ProcessLookupError):  # the thread has ended meanwhile
             os.sched_setaffinity(int(thread), cores)
+
+
+def signal_name(number: int) -> str:
+    """What a signal is called on this system.
+
+    Args:
+        number: such as 15.
+
+    Returns:
+        Its name; ``signal 9`` where the system has no such signal.
+
+    Example:
+        >>> signal_name(15), signal_name(1000)
+        ('SIGTERM', 'signal 1000')
+    """
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def describe(error: BaseException) -> str:
@@ -311,6 +331,8 @@ def _interrupts_blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    from multiprocessing import resource_tracker  # of systems with signal masks only
+
     # Started later it would unblock the signal.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -1,5 +1,6 @@
 """The command line: finds the command by name, parses its arguments, runs it, and turns errors into exit codes."""
 
+import io
 import os
 import signal
 import sys
@@ -124,6 +125,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         that must not be trusted or a loss does not conform, 130 and 143 after Ctrl-C and a termination.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Where output is not UTF-8, as in a file on Windows, pictures become question marks instead of an error.
+        sys.stdout.reconfigure(errors="replace")
     if given == ["--version"]:
         from lapwing import __version__
 

@@ -246,6 +246,7 @@ class TrajectoryBuilder:
         for block in row_blocks((len(numbers), *row.shape[1:]), row.itemsize):
             self._append("observations", self._encode(table.observations(numbers[block])))
         if isinstance(ids, ArrayAppender):
+            del numbers  # Windows does not remove a file that is mapped
             ids.path.unlink()
 
     def _tabulate_after_all(self) -> None:

@@ -42,7 +42,7 @@ def replaced_file(path: Path) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        with temporary.open("rb") as stream:
+        with temporary.open("r+b") as stream:  # Windows flushes only what is open for writing
             os.fsync(stream.fileno())
         # mkstemp makes files private; results are for sharing, as far as the umask allows.
         umask = os.umask(0)
@@ -58,7 +58,7 @@ def replaced_file(path: Path) -> Iterator[Path]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a new name in a folder survive a loss of power, where the system can.
+    """Make a new name in a folder survive a loss of power, where folders can be opened (not on Windows).
 
     Args:
         folder: the folder that the name is in.

@@ -44,18 +44,24 @@ def locked(folder: Path) -> Iterator[None]:
         ) from None
     except OSError as error:
         raise CannotWriteError(f"cannot write to {folder}: {error.strerror or error}; choose another folder") from error
+    left: list[Path] = []
     try:
         yield
     except BaseException:
         if new and folder.is_dir() and [path.name for path in folder.iterdir()] == [LOCK]:
             # Nothing was written, so nothing is left, unless somebody has put something there meanwhile.
-            with suppress(OSError):
+            try:
                 (folder / LOCK).unlink()
-                for place in new:
-                    place.rmdir()
+                _remove_empty(new)
+            except PermissionError:
+                # Windows keeps a file that is open; the release of the lock removes it.
+                left = new
+            except OSError:
+                pass
         raise
     finally:
         lock.release()
+        _remove_empty(left)
 
 
 class NewFolder:
@@ -102,10 +108,16 @@ class NewFolder:
         self._refuse_foreign()
         self.content.chmod(0o755)
         sync_folder(self.content)
-        if not self.path.is_dir():
-            self.content.replace(self.path)
-        elif not exchanged(self.content, self.path):
-            self._swap()
+        try:
+            if not self.path.is_dir():
+                self.content.replace(self.path)
+            elif not exchanged(self.content, self.path):
+                self._swap()
+        except PermissionError as error:
+            # On Windows, too, where a file in the folder is open or memory-mapped.
+            raise CannotWriteError(
+                f"cannot replace {self.path}: {error.strerror}; close what is open in it, or choose another folder"
+            ) from error
         sync_folder(self.path.parent)
 
     def __exit__(
@@ -116,7 +128,9 @@ class NewFolder:
         with suppress(OSError):
             for left in (self.content, self.old, self.work):
                 _remove(left)
+        held = [self.work] if self.work.exists() else []
         self._lock.close()
+        _remove_empty(held)  # Windows could not remove the open lock file before
 
     def _swap(self) -> None:
         """Two renames where the system has no exchange; in between there is no target, and the next writer knows."""
@@ -175,6 +189,13 @@ def exchanged(first: Path, second: Path) -> bool:
         return False
     names = [os.fsencode(path) for path in (first, second)]
     return bool(rename(AT_CURRENT_FOLDER, names[0], AT_CURRENT_FOLDER, names[1], RENAME_EXCHANGE) == 0)
+
+
+def _remove_empty(folders: list[Path]) -> None:
+    """Remove folders as far as nothing is in them, the innermost first."""
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
 
 
 def _remove(path: Path) -> None:
