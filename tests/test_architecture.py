@@ -18,8 +18,8 @@ PAPER = sorted((SOURCE / "lapwing_paper").rglob("*.py"))
 
 # The order in which data flow. A module may import its own package and those before it.
 ORDER = (
-    "errors", "checks", "devices", "definitions", "storage", "environments", "data", "operators", "objectives",
-    "encoders", "diagnostics", "representation", "solving", "evaluation", "training", "applications", "plots",
+    "errors", "checks", "html_tables", "devices", "definitions", "storage", "environments", "data", "operators",
+    "objectives", "encoders", "diagnostics", "representation", "solving", "evaluation", "training", "applications", "plots",
     "report", "cli",
 )  # fmt: skip
 
