@@ -19,8 +19,8 @@ PAPER = sorted((SOURCE / "lapwing_paper").rglob("*.py"))
 # The order in which data flow. A module may import its own package and those before it.
 ORDER = (
     "errors", "checks", "html_tables", "devices", "definitions", "storage", "environments", "data", "operators",
-    "objectives", "encoders", "diagnostics", "representation", "solving", "evaluation", "training", "applications", "plots",
-    "report", "cli",
+    "objectives", "encoders", "diagnostics", "representation", "solving", "evaluation", "training", "applications",
+    "plots", "report", "cli",
 )  # fmt: skip
 
 # The one import that points backwards, inside the functions that a notebook calls: a representation draws itself.
