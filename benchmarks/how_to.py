@@ -67,7 +67,14 @@ def lags() -> None:
         rows.append([str(discounts).strip("()").rstrip(","), f"{values[0]:.4f}", f"{values[1]:.3f}", f"{steps[-1]:,}"])
         rows[-1] += [f"{lw.score(model, truth).subspace_cosine:.4f}", f"{seconds:.0f}"]
     counting = lw.counting_score(data, truth).subspace_cosine
-    names = ["discounts", "lambda_2 of f(P)", "lambda_11 of f(P)", "steps until converged", "subspace cosine", "seconds"]
+    names = [
+        "discounts",
+        "lambda_2 of f(P)",
+        "lambda_11 of f(P)",
+        "steps until converged",
+        "subspace cosine",
+        "seconds",
+    ]
     table(names, rows)
     print(f"counting the same data: {counting:.4f}")
 
@@ -88,7 +95,14 @@ def data() -> None:
                 row += [f"{certificate.data_angles.max():.3f}", str(trusted), f"{certificate.expected_cosine:.3f}"]
             row += [f"{score.cosine:.3f}", f"{wide.subspace_cosine:.3f}"]
         rows.append(row)
-    names = ["transitions", "largest angle by data", "trusted of 11", "expected cosine", "cosine", "subspaces within 5 %"]
+    names = [
+        "transitions",
+        "largest angle by data",
+        "trusted of 11",
+        "expected cosine",
+        "cosine",
+        "subspaces within 5 %",
+    ]
     table([*names, "cosine, rho known", "subspaces, rho known"], rows)
 
 
@@ -123,7 +137,9 @@ def episodes() -> None:
             row += [f"{entropy:.3f}", f"{lw.score(lw.solve(found, dim=6), truth).cosine:.3f}"]
         rows.append(row)
     names = ["transitions per episode"]
-    names += [f"{what}, starts {where}" for where in ("anywhere", "in a corner") for what in ("visit entropy", "cosine")]
+    names += [
+        f"{what}, starts {where}" for where in ("anywhere", "in a corner") for what in ("visit entropy", "cosine")
+    ]
     table(names, rows)
 
 

@@ -1,7 +1,7 @@
 """Pages of the tutorials, made from the notebooks in tutorials/ when the site is built; nothing is run.
 
-A notebook is its own source and its own output; what a page shows is what is stored in it. Pictures become files beside the
-page, and links to other notebooks become links to their pages.
+A page shows what is stored in its notebook. Pictures become files beside the page, and links to other notebooks become
+links to their pages.
 """
 
 import base64
