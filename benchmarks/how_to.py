@@ -57,14 +57,18 @@ def lags() -> None:
     rows = []
     choices = [(0.9,), (0.99,), (0.999,), (0.9, 0.99, 0.999)]
     for discounts in choices:
-        steps: list[int] = []
         began = time.perf_counter()
-        model = lw.learn(
-            data, dim=11, discounts=discounts, steps=4000, log_every=100, callback=lambda seen: steps.append(seen.step)
-        )
+        model = lw.learn(data, dim=11, discounts=discounts, steps=4000, log_every=100)
         seconds = time.perf_counter() - began
         values = [np.mean([truth.eigenvalues_in(lw.geometric(g))[i] for g in discounts]) for i in (1, 10)]
-        rows.append([str(discounts).strip("()").rstrip(","), f"{values[0]:.4f}", f"{values[1]:.3f}", f"{steps[-1]:,}"])
+        rows.append(
+            [
+                str(discounts).strip("()").rstrip(","),
+                f"{values[0]:.4f}",
+                f"{values[1]:.3f}",
+                f"{model.metadata['steps']:,}",
+            ]
+        )
         rows[-1] += [f"{lw.score(model, truth).subspace_cosine:.4f}", f"{seconds:.0f}"]
     counting = lw.counting_score(data, truth).subspace_cosine
     names = [

@@ -1,7 +1,6 @@
 """Pages of the tutorials, made from the notebooks in tutorials/ when the site is built; nothing is run.
 
-A page shows what is stored in its notebook. Pictures become files beside the page, and links to other notebooks become
-links to their pages.
+A page shows what is stored in its notebook. Pictures become files beside the page.
 """
 
 import base64
@@ -24,6 +23,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Links to notebooks, which work where the sources are read, become links to their pages."""
+    return re.sub(r"\]\(([\w./]*)\.ipynb(#[\w-]+)?\)", r"](\1.md\2)", markdown)
+
+
 def markdown_of(path: Path) -> tuple[str, dict[str, bytes]]:
     """A notebook as Markdown.
 
@@ -39,18 +43,15 @@ def markdown_of(path: Path) -> tuple[str, dict[str, bytes]]:
     for cell in cells:
         source = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
-            blocks.append(re.sub(r"\((\w+)\.ipynb\)", r"(\1.md)", source))
+            blocks.append(source)
             continue
         blocks.append(f"```python\n{source}\n```")
         for output in cell["outputs"]:
             blocks.append(_output(output, f"{path.stem}_{len(pictures) + 1}.png", pictures))
-    note = f"This page is a notebook: [download it]({path.name}). Its outputs are stored in it, and the tests run it."
-    blocks.insert(1, f'<p class="notebook">{note}</p>'.replace(f"[download it]({path.name})", _link(path.name)))
+    download = f'<a href="{path.name}" download>download it</a>'
+    note = f"This page is a notebook: {download}. Its outputs are stored in it, and the tests run it."
+    blocks.insert(1, f'<p class="notebook">{note}</p>')
     return "\n\n".join(blocks) + "\n", pictures
-
-
-def _link(name: str) -> str:
-    return f'<a href="{name}" download>download it</a>'
 
 
 def _output(output: dict[str, Any], name: str, pictures: dict[str, bytes]) -> str:

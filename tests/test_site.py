@@ -1,4 +1,4 @@
-"""The documentation site in a real browser: nothing from elsewhere, no dead links, a search that works, on a phone too."""
+"""The documentation site in a real browser: nothing from elsewhere, no dead links, a search that works, on a phone."""
 
 import functools
 import http.server
