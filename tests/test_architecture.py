@@ -18,9 +18,9 @@ PAPER = sorted((SOURCE / "lapwing_paper").rglob("*.py"))
 
 # The order in which data flow. A module may import its own package and those before it.
 ORDER = (
-    "errors", "checks", "devices", "ray_cluster", "definitions", "storage", "environments", "data", "operators",
-    "objectives", "encoders", "exporting", "diagnostics", "representation", "solving", "evaluation", "training",
-    "sklearn", "applications", "plots", "report", "cli",
+    "errors", "checks", "html_tables", "devices", "ray_cluster", "definitions", "storage", "environments", "data",
+    "operators", "objectives", "encoders", "exporting", "diagnostics", "representation", "solving", "evaluation",
+    "training", "sklearn", "applications", "plots", "report", "cli",
 )  # fmt: skip
 
 # The one import that points backwards, inside the functions that a notebook calls: a representation draws itself.

@@ -23,7 +23,8 @@ def blocks(page: str, language: str) -> list[str]:
     return [block for block in found if "--8<--" not in block]
 
 
-PAGES = ("README.md", "docs/index.md", "docs/guide.md", "docs/online.md")
+PAGES = ("README.md", "docs/index.md", "docs/start.md", "docs/guide.md", "docs/online.md")
+PAGES += ("docs/choose_d.md", "docs/choose_lags.md", "docs/read_a_certificate.md", "docs/eigenvalue_definitions.md")
 # Pages whose code needs an extra: the modules that must be there.
 NEEDS = {
     "docs/environments/minigrid.md": "minigrid",

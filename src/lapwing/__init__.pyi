@@ -45,6 +45,7 @@ from lapwing.objectives import spectral_contrastive as spectral_contrastive
 from lapwing.objectives import vamp2 as vamp2
 from lapwing.operators.operator import Operator as Operator
 from lapwing.operators.ritz import rayleigh_ritz as rayleigh_ritz
+from lapwing.report.live_progress import show_progress as show_progress
 from lapwing.representation import LaplacianRepresentation as LaplacianRepresentation
 from lapwing.representation import load as load
 from lapwing.solving import operator as operator

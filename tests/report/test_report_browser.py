@@ -1,7 +1,6 @@
 """The page in a real browser: it opens without a complaint or a request, and answers to mouse and keyboard."""
 
 import json
-import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,39 +12,19 @@ from scipy.sparse.csgraph import shortest_path
 from scipy.stats import spearmanr
 
 import lapwing as lw
+from browser import launched
 from lapwing.applications import eigenoptions
 from lapwing.report import write_report
 
 pytestmark = pytest.mark.slow
 
-CHROMIUM = "/usr/bin/chromium"
 GOLDEN = Path(__file__).parents[1] / "golden"
 PageOf = Callable[..., Path]
 
 
-def give_up(reason: str) -> None:
-    """Skip with a clear word, or fail where a browser is promised."""
-    if os.environ.get("LAPWING_NEED_BROWSER") == "1":
-        pytest.fail(f"LAPWING_NEED_BROWSER=1, but {reason}")
-    pytest.skip(reason)
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    try:
-        from playwright.sync_api import Error, sync_playwright
-    except ImportError:
-        give_up("playwright is not installed: pip install -e '.[test]'")
-    found = os.environ.get("LAPWING_CHROMIUM") or shutil.which("chromium") or CHROMIUM
-    if not Path(found).exists():
-        give_up(f"there is no Chromium at {found}: apt-get install chromium, or set LAPWING_CHROMIUM")
-    with sync_playwright() as playwright:
-        try:
-            launched = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
-        except Error as error:
-            give_up(f"Chromium does not start: {error}")
-        yield launched
-        launched.close()
+    yield from launched()
 
 
 class Opened:

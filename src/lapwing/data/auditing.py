@@ -14,6 +14,7 @@ from lapwing.data.packing import RowFormat
 from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import MAX_HORIZON, geometric, truncated
 from lapwing.errors import ArgumentError
+from lapwing.html_tables import html_table
 
 MAX_HORIZONS = 4096
 LONG_HORIZON = 1 << 16
@@ -98,6 +99,10 @@ class Audit:
         width = max(len(label) for label, _ in rows)
         lines = [f"{label:<{width}}  {value}" for label, value in rows]
         return "\n".join(lines + [f"warning: {warning}" for warning in self.warnings])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it."""
+        return html_table("Audit", (), self.rows(), [f"warning: {warning}" for warning in self.warnings])
 
 
 def audit(data: Trajectories, discount: float = 0.9) -> Audit:

@@ -5,12 +5,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from lapwing.html_tables import html_table
 from lapwing.operators.clusters import group_degenerate
 
 TRUSTED = "trusted"
 DEGENERATE = "degenerate"
 NOT_CONVERGED = "not converged"
 TOO_FEW_DATA = "too few data"
+# Text and background of each verdict: contrast at least 7 to 1 in any theme, and not red against green.
+VERDICT_COLOURS = {
+    TRUSTED: ("#08306b", "#cfe1f2"),
+    DEGENERATE: ("#3f2a56", "#e4d9ee"),
+    TOO_FEW_DATA: ("#4a3500", "#ffe5a3"),
+    NOT_CONVERGED: ("#5c1a00", "#ffd3c2"),
+}
 
 # sin(angle) <= residual / gap (Davis-Kahan): a tenth is a cosine of 0.995.
 LARGEST_ANGLE = 0.1
@@ -74,8 +82,25 @@ class Certificate:
         for i, (value, word) in enumerate(zip(self.eigenvalues, self.verdicts, strict=True)):
             cells = " ".join(f"{'-' if np.isnan(column[i]) else f'{column[i]:.1e}':>9}" for column in numbers)
             lines.append(f"{i + 1:>3} {value:>12.6g} {cells}  {word}")
-        last = f"orthonormality error {self.orthonormality_error:.1e}, expected cosine {self.expected_cosine:.4f}"
-        return "\n".join([head, *lines, last])
+        return "\n".join([head, *lines, self._last_line()])
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it."""
+        columns = ("", "eigenvalue", "residual", "gap", "angle", "by data", "verdict")
+        numbers = (self.residuals, self.gaps, self.angle_bounds, self.data_angles)
+        rows = [
+            [
+                str(i + 1),
+                f"{value:.6g}",
+                *("-" if np.isnan(column[i]) else f"{column[i]:.1e}" for column in numbers),
+                word,
+            ]
+            for i, (value, word) in enumerate(zip(self.eigenvalues, self.verdicts, strict=True))
+        ]
+        return html_table("Certificate", columns, rows, [self._last_line()], VERDICT_COLOURS)
+
+    def _last_line(self) -> str:
+        return f"orthonormality error {self.orthonormality_error:.1e}, expected cosine {self.expected_cosine:.4f}"
 
 
 def certificate_from_residuals(

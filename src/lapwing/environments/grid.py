@@ -31,7 +31,7 @@ Portal = tuple[int, int, str, int, int]
 MAX_TABLE_BYTES = 2 << 30
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GridWorld(World):
     """A grid of free cells with four moves; a blocked move stays where it is.
 
@@ -82,6 +82,13 @@ class GridWorld(World):
         shapes = {"xy": (2,), "one_hot": (self.num_states,), "pixels": (*self.layout.shape, 3)}
         object.__setattr__(self, "observation_shape", shapes[self.observation])
         object.__setattr__(self, "name", self.layout.name)
+
+    def __repr__(self) -> str:
+        """One line: its name, how many states, and what is not as usual."""
+        given = {"slip": self.slip, "wind": self.wind, "one_way": self.one_way, "portals": self.portals}
+        options = [f"{name}={value!r}" for name, value in given.items() if value]
+        options += [] if self.policy is None else ["a policy of its own"]
+        return f"GridWorld({', '.join([repr(self.name), f'{self.num_states:,} states', self.observation, *options])})"
 
     @property
     def num_states(self) -> int:

@@ -25,7 +25,7 @@ Edges = NDArray[np.int64]
 """(edges, 4): row and column of both ends."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Layout:
     """A rectangle of free cells and walls; cells are numbered row by row over the free ones.
 
@@ -53,6 +53,10 @@ class Layout:
             raise LapwingError(
                 f"layout {self.name!r} has no free cell; mark free cells with a space or a dot, walls with X or #"
             )
+
+    def __repr__(self) -> str:
+        """One line: its name and size; :meth:`to_text` has its cells."""
+        return f"Layout({self.name!r}, {self.shape[0]} x {self.shape[1]}, {self.num_cells:,} free cells)"
 
     @classmethod
     def from_text(cls, text: str, name: str = "layout", description: str = "") -> "Layout":

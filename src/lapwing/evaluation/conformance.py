@@ -13,6 +13,7 @@ from lapwing.environments.grid import GridWorld
 from lapwing.environments.layouts import Layout
 from lapwing.evaluation.ported_functions import Port
 from lapwing.evaluation.similarity import paper_cosines, subspace_cosines
+from lapwing.html_tables import html_table
 from lapwing.objectives import Objective
 
 Array = NDArray[np.float64]
@@ -37,6 +38,8 @@ MAX_STEPS = 2000
 CONVERGED = 1e-7
 SETTLED = 1e-5
 POWER_ITERATIONS = 20
+
+_STATUS_COLOURS = {"pass": ("#08306b", "#cfe1f2"), "fail": ("#5c1a00", "#ffd3c2")}
 # No multiplier is as large, not even without the half: 4 lambda, with lambda up to 2.
 FAR_DUAL = 10.0
 
@@ -130,6 +133,11 @@ class Conformance:
         widths = [max(len(row[column]) for row in self.rows()) for column in (0, 1)]
         lines = [f"{name:<{widths[0]}}  {status:<{widths[1]}}  {detail}" for name, status, detail in self.rows()]
         return "\n".join(lines + self.advice())
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it."""
+        title = "Conforms" if self.conforms else "Does not conform"
+        return html_table(title, (), self.rows(), self.advice(), _STATUS_COLOURS)
 
 
 class Room(NamedTuple):

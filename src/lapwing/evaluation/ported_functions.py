@@ -381,6 +381,8 @@ def _functions_of(objective: Objective) -> tuple[Callable[..., Any], ...]:
         state = objective.init(len(duals))
         if isinstance(state, AlloState):
             state = AlloState(duals, BarrierState(barrier, jnp.zeros(())))
+        elif "duals" in getattr(state, "_fields", ()):  # of an objective of the user's own, with a barrier of its own
+            state = state._replace(duals=duals)
         value, seen = objective.loss(state, Values(*(arguments[name] for name in COMPONENTS)))
         return state, value, seen.aux
 

@@ -13,6 +13,7 @@ from lapwing.definitions import Definition, as_definition, successor
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.errors import ArgumentError, DataError, LapwingWarning
 from lapwing.evaluation.similarity import paper_cosines, subspace_cosines
+from lapwing.html_tables import html_table
 from lapwing.operators import Operator
 from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, group_degenerate
 from lapwing.representation import LaplacianRepresentation
@@ -66,6 +67,17 @@ class Score:
             f"subspace cosine {self.subspace_cosine:.4f} (clusters within {self.tolerance:g})\n"
             f"mean relative eigenvalue error {self.mean_eigenvalue_error:.2%} in {self.definition}"
         )
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of it."""
+        columns = ("", "cosine", "subspace cosine", "eigenvalue off by")
+        rows = [
+            [str(i + 1), f"{plain:.4f}", f"{subspace:.4f}", "-" if np.isnan(error) else f"{error:.2%}"]
+            for i, (plain, subspace, error) in enumerate(
+                zip(self.cosines, self.subspace_cosines, self.eigenvalue_errors, strict=True)
+            )
+        ]
+        return html_table("Score against the ground truth", columns, rows, str(self).splitlines())
 
 
 def score(

@@ -15,6 +15,7 @@ from lapwing.data.trajectories import Trajectories
 from lapwing.definitions import Definition
 from lapwing.environments import Discretisation, World
 from lapwing.errors import ArgumentError, DataError, LapwingError
+from lapwing.storage.schemas import world_name
 
 MAX_DENSE_STATES = 6000
 
@@ -27,7 +28,7 @@ _LOST_IN_ROUNDING = (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Operator:
     """A row-stochastic matrix P on states, and the weights rho of the inner product <u, v> = E_rho[u v].
 
@@ -46,6 +47,12 @@ class Operator:
     exact: bool = True
     metadata: dict[str, Any] = field(default_factory=dict)
     visits: NDArray[np.float64] | None = None
+
+    def __repr__(self) -> str:
+        """One line: of what, how many states and transitions, and whether it is exact."""
+        name = world_name(self.metadata, "?")
+        size = f"{self.num_states:,} states, {self.matrix.nnz:,} transitions"
+        return f"Operator({name}, {size}, {'exact' if self.exact else 'counted'})"
 
     @property
     def num_states(self) -> int:

@@ -264,7 +264,7 @@ def curve_panels(history: History) -> dict[str, CurvePanel]:
     return panels
 
 
-def worlds_figure(worlds: Sequence[World], columns: int = 5) -> Figure:
+def worlds_figure(worlds: Sequence[World], columns: int = 5) -> NotebookFigure:
     """Draw a sheet with a small picture of each world.
 
     Args:
@@ -275,7 +275,7 @@ def worlds_figure(worlds: Sequence[World], columns: int = 5) -> Figure:
         The figure.
     """
     rows = -(-len(worlds) // columns)
-    figure = Figure(figsize=(columns * 2.1, rows * 2.4), layout="constrained")
+    figure = NotebookFigure(figsize=(columns * 2.1, rows * 2.4), layout="constrained")
     for ax, world in zip(figure.subplots(rows, columns, squeeze=False).ravel(), worlds, strict=False):
         if world.field_points() is None:
             ax.axis("off")

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from lapwing.checks import shown
 from lapwing.data.trajectories import Trajectories
-from lapwing.diagnostics.certificate import DEGENERATE, NOT_CONVERGED, TOO_FEW_DATA, TRUSTED
+from lapwing.diagnostics.certificate import VERDICT_COLOURS
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.environments import world_from_description
 from lapwing.errors import ArgumentError, LapwingError, UnknownNameError, did_you_mean
@@ -26,14 +26,6 @@ SHOWN_ROWS = 12
 SHOWN_PICTURES = 6
 SCREEN_WIDTH = 9.0
 DRAWABLE = ("eigenvectors", "spectrum", "curves", "trajectories")
-
-# Text and background of each verdict: contrast at least 7 to 1 in any theme, and not red against green.
-VERDICT_COLOURS = {
-    TRUSTED: ("#08306b", "#cfe1f2"),
-    DEGENERATE: ("#3f2a56", "#e4d9ee"),
-    TOO_FEW_DATA: ("#4a3500", "#ffe5a3"),
-    NOT_CONVERGED: ("#5c1a00", "#ffd3c2"),
-}
 
 
 def plot_model(

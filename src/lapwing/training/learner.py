@@ -1,5 +1,6 @@
 """Learning: ``learn``, and the estimator behind it with hyper-parameters in the constructor."""
 
+import inspect
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -214,10 +215,18 @@ def _warn_of_problems(models: Sequence[LaplacianRepresentation]) -> None:
         warnings.warn(
             f"this result must not be trusted ({', '.join(untrusted)}); model.problems() says why and what to do",
             UntrustedWarning,
-            stacklevel=4,
+            stacklevel=_stack_level(),
         )
     elif problems:
-        warnings.warn(f"{problems[0]} (model.problems())", ConvergenceWarning, stacklevel=4)
+        warnings.warn(f"{problems[0]} (model.problems())", ConvergenceWarning, stacklevel=_stack_level())
+
+
+def _stack_level() -> int:
+    """The level at which a warning of the function that calls this one names the user's line and not one of ours."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__")).startswith("lapwing."):
+        level, frame = level + 1, frame.f_back
+    return level - 1
 
 
 def _cosine_to(truth: LaplacianRepresentation) -> Monitor:
