@@ -233,7 +233,7 @@ def run(world: str, seed: int, paper_steps: int, only: str, out: Path) -> None:
             print(f"{name}: {module} is not installed, skipped", file=sys.stderr)
             continue
         methods[name] = lambda method=method: method(data, seed)
-    sizes = (1,) if data.has_table else (12, 16, 24, 32)
+    sizes = (1,) if data.has_table else (24, 32, 48, 64)
     for size in sizes:
         methods[f"SciPy, ten lines, {size}"] = lambda size=size: scipy_alone(data, seed, size)
     lines: dict[str, dict[str, Any]] = {}
