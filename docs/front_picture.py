@@ -57,7 +57,7 @@ def main() -> None:
     draw_option(axes["option"], world, eigenoptions(model, world)[0], field_values(model, world.field_points())[:, 1])
 
     titles = {
-        "walk": ("experience", "1,000,000 steps of a random walk; five walks"),
+        "walk": ("experience", "a million random steps (five walks)"),
         "distance": ("distances", "steps to the star, through the doors"),
         "option": ("options", "climb a component: across the world"),
     }

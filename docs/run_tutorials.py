@@ -5,6 +5,7 @@ versions, who ran it) is not stored.
 """
 
 import sys
+import tempfile
 from pathlib import Path
 
 import nbformat
@@ -29,17 +30,19 @@ def run(path: Path) -> nbformat.NotebookNode:
         nbclient.exceptions.CellExecutionError: if a cell fails.
     """
     notebook = nbformat.read(path, as_version=4)
-    # Sockets in the file system where there are such: no port is opened.
-    transport = {"KernelManager": {"transport": "tcp" if sys.platform == "win32" else "ipc"}}
-    client = NotebookClient(
-        notebook,
-        kernel_name="python3",
-        timeout=SECONDS_PER_CELL,
-        record_timing=False,
-        coalesce_streams=True,
-        config=Config(transport),
-    )
-    client.execute()
+    with tempfile.TemporaryDirectory() as folder:
+        # Sockets in a folder of its own, where there are such: no port is opened, and no two kernels meet.
+        sockets = {} if sys.platform == "win32" else {"transport": "ipc", "ip": str(Path(folder) / "kernel")}
+        client = NotebookClient(
+            notebook,
+            kernel_name="python3",
+            timeout=SECONDS_PER_CELL,
+            startup_timeout=SECONDS_PER_CELL,
+            record_timing=False,
+            coalesce_streams=True,
+            config=Config({"KernelManager": sockets}),
+        )
+        client.execute()
     notebook.metadata = nbformat.from_dict(
         {
             "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},

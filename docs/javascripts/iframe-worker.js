@@ -1,6 +1,9 @@
 // A browser starts no worker for a page that is opened as a file, and the theme searches in a worker.
 // There the same script runs in a hidden frame instead.
 if (location.protocol === "file:") {
+  // Later, as messages of a worker arrive: the theme may not be listening yet.
+  const deliver = (target, data) => setTimeout(() => target.dispatchEvent(new MessageEvent("message", { data })))
+
   window.IFrameWorker = class extends EventTarget {
     constructor(url) {
       super()
@@ -12,7 +15,7 @@ if (location.protocol === "file:") {
       inside.document.open()
       inside.document.write("<!doctype html><html><body></body></html>")
       inside.document.close()
-      inside.postMessage = (data) => this.dispatchEvent(new MessageEvent("message", { data }))
+      inside.postMessage = (data) => deliver(this, data)
       const script = inside.document.createElement("script")
       script.src = new URL(url, location.href).href
       script.onload = () => {
@@ -23,7 +26,7 @@ if (location.protocol === "file:") {
     }
 
     postMessage(data) {
-      if (this.inside) this.inside.dispatchEvent(new MessageEvent("message", { data }))
+      if (this.inside) deliver(this.inside, data)
       else this.waiting.push(data)
     }
   }

@@ -65,7 +65,7 @@ import lapwing as lw
 world = lw.make_world("GridMaze-7")
 data = lw.collect(world, 20_000, seed=0)
 # %%
-model = lw.learn(data, dim=3, steps=60, log_every=20, stop_when_converged=False, callback=lw.show_progress())
+model = lw.learn(data, dim=3, steps=60, log_every=20, callback=lw.show_progress())
 # %%
 model
 # %%
@@ -98,7 +98,7 @@ def test_a_real_kernel_shows_everything_well(tmp_path: Path) -> None:
 
     # Three reports, one output: the last one replaced those before it.
     assert len(progress) == 1
-    assert "step 60 of at most 60" in progress[0].data["text/html"]
+    assert "of at most 60" in progress[0].data["text/html"]
     assert "<polyline" in progress[0].data["text/html"]
     for output, words in (
         (model, "eigenvalue"),
