@@ -25,18 +25,21 @@ from scipy.sparse import coo_array, csr_array, diags_array
 from lapwing.errors import ArgumentError
 from lapwing.operators.eigensolver import ROUNDING, Eigenpairs, Say
 
+Needed = Callable[[NDArray[np.float64]], int]
+"""From the current estimates of eigenvalues to how many leading ones have to converge."""
+
 Array = NDArray[Any]
 
 COARSEST = 600  # states of the level that is solved densely
-GUARDS = 4  # columns beyond those asked for, so that the last of these converges too
 # Added to the Laplacian, per unit of weight, to make it positive definite: well below the eigenvalues of 10^7 states.
 SHIFT = 1e-12
-TOLERANCE = 1e-5  # of residuals, relative to the eigenvalue
+TOLERANCE = 1e-4  # of residuals, relative to the eigenvalue
 RESIDUAL_FLOOR = 5e-15  # what rounding leaves of a residual
 COARSE_SWEEPS = 4
 MAX_SWEEPS = 200
-STRIP = 1 << 16  # states for which products are formed at a time
+STRIP = 1 << 14  # states for which products are formed at a time
 GROUP = 8  # columns that go through a V-cycle of a grid at a time
+STIRRED = 3  # last columns to which random numbers are added
 SMOOTHING = 2  # degree of the Chebyshev polynomial before and after each coarse correction
 SMOOTHED_SHARE = 6.0  # it damps the part of the spectrum above this fraction of its upper end
 STRONG = 0.05  # neighbours whose entry is smaller than this, relative to the diagonal, are not merged
@@ -176,16 +179,16 @@ class Merged:
     coarse: Any = None
 
     def restrict(self, fine: Array) -> Array:
-        """Sums over blocks."""
+        """The adjoint of :meth:`prolong`: one step of the walk, then sums over blocks."""
         height, columns = self.fine.free.shape
-        x = fine.reshape(height, columns, -1)
+        x = (fine - self.fine.multiply(fine)).reshape(height, columns, -1)
         sums = np.zeros((*self.blocks.shape, x.shape[2]))
         for part in (x[a::2, b::2] for a in (0, 1) for b in (0, 1)):
             sums[: part.shape[0], : part.shape[1]] += part
         return sums[self.blocks]
 
     def prolong(self, coarse: Array) -> Array:
-        """The same value in all cells of a block, 0 at walls."""
+        """The same value in all cells of a block, then one step of the walk, which leaves linear functions linear."""
         height, columns = self.fine.free.shape
         sums = np.zeros((*self.blocks.shape, coarse.shape[1]), dtype=coarse.dtype)
         sums[self.blocks] = coarse
@@ -196,7 +199,9 @@ class Merged:
                 part[...] = sums[: part.shape[0], : part.shape[1]]
         if self.fine.has_walls:
             x *= self.fine.free[..., None]
-        return x.reshape(self.fine.size, -1)
+        x = x.reshape(self.fine.size, -1)
+        x -= self.fine.multiply(x)
+        return x
 
     def solve(self, right: Array) -> Array:
         """One V-cycle, a few columns at a time."""
@@ -282,7 +287,13 @@ class Coarsest:
 
 
 def graph_eigenpairs(
-    matrix: csr_array, rho: NDArray[np.float64], count: int, say: Say | None = None, *, largest_mu: float = 1.0
+    matrix: csr_array,
+    rho: NDArray[np.float64],
+    count: int,
+    needed: Needed,
+    say: Say | None = None,
+    *,
+    largest_mu: float = 1.0,
 ) -> Eigenpairs:
     """The ``count`` smallest eigenpairs of ``I - S``, S being P symmetrised in the inner product of rho.
 
@@ -290,6 +301,7 @@ def graph_eigenpairs(
         matrix: (n, n) row-stochastic P, sparse.
         rho: (n,) positive weights that sum to one.
         count: how many pairs.
+        needed: how many leading pairs have to converge, given estimates of all; the others help them to.
         say: called with a short message when a long stage begins.
         largest_mu: no eigenvalue of S exceeds this; 1 where rho is stationary.
 
@@ -301,16 +313,17 @@ def graph_eigenpairs(
     shift = SHIFT + max(largest_mu - 1.0, 0.0)
     top = Graph(csr_array(diags_array((1.0 + shift) * mass) - (flow + flow.T) / 2.0), mass)
     del flow
-    values, vectors, residuals = _eigenpairs(top, _hierarchy(top, say), count, say)
+    values, vectors, residuals = _eigenpairs(top, _hierarchy(top, say), count, lambda values: needed(values - shift), say)
     return Eigenpairs(_without_shift(values, shift), vectors * np.sqrt(mass)[:, None], residuals)
 
 
-def grid_eigenpairs(free: NDArray[np.bool_], count: int, say: Say | None = None) -> Eigenpairs:
+def grid_eigenpairs(free: NDArray[np.bool_], count: int, needed: Needed, say: Say | None = None) -> Eigenpairs:
     """The ``count`` smallest eigenpairs of ``I - P``, P being the uniform walk on a grid; no matrix of it is stored.
 
     Args:
         free: (rows, columns) where states are; they are numbered row by row.
         count: how many pairs.
+        needed: how many leading pairs have to converge, given estimates of all; the others help them to.
         say: called with a short message when a long stage begins.
 
     Returns:
@@ -319,7 +332,7 @@ def grid_eigenpairs(free: NDArray[np.bool_], count: int, say: Say | None = None)
     inside = [np.flatnonzero(free.any(axis=axis)) for axis in (1, 0)]
     cut = free[inside[0][0] : inside[0][-1] + 1, inside[1][0] : inside[1][-1] + 1]
     top = Grid(cut)
-    values, vectors, residuals = _eigenpairs(top, _merged(top, say), count, say)
+    values, vectors, residuals = _eigenpairs(top, _merged(top, say), count, lambda values: needed(values - SHIFT), say)
     if top.has_walls:
         vectors = vectors[cut.ravel()]
     return Eigenpairs(_without_shift(values, SHIFT), vectors, residuals)
@@ -542,20 +555,19 @@ def _smoothed(fine: Grid | Graph, guess: Array | None, right: Array | None) -> A
 
 
 def _eigenpairs(
-    top: Grid | Graph, level: Any, count: int, say: Say | None
+    top: Grid | Graph, level: Any, count: int, needed: Needed, say: Say | None
 ) -> tuple[NDArray[np.float64], Array, NDArray[np.float64]]:
     """Eigenpairs of the finest level, from those of the coarsest."""
     stack = []
     while not isinstance(level, Coarsest):
         stack.append(level)
         level = level.coarse
-    columns = min(count + GUARDS, level.fine.size)
-    if columns < count:
+    if level.fine.size < count:
         raise ArgumentError(
             f"{count} eigenvectors are too many for the multilevel engine, which solves {level.fine.size} densely; "
             "use engine='scipy'"
         )
-    x = level.eigenvectors(columns)
+    x = level.eigenvectors(count)
     rng = np.random.default_rng(2)
     for number, level in reversed(list(enumerate(stack))):
         x = level.prolong(x)
@@ -564,13 +576,13 @@ def _eigenpairs(
         finest = number == 0
         if not isinstance(level, Eliminated):
             x = _smoothed(level.fine, x, None)
-        _stir(level.fine, x[:, count:], rng)
+        _stir(level.fine, x[:, -STIRRED:], rng)
         if say:
             say(f"improving {x.shape[1]} vectors of {level.fine.size:,} states")
-        x, values, residuals = _improved(level.fine, level.solve, x, count, finest, say)
+        x, values, residuals = _improved(level.fine, level.solve, x, needed if finest else None, say)
     if not stack:
-        x, values, residuals = _improved(top, level.solve, x, count, True, say)
-    return values[:count], np.ascontiguousarray(x[:, :count]), residuals[:count]
+        x, values, residuals = _improved(top, level.solve, x, needed, say)
+    return values, x, residuals
 
 
 def _stir(fine: Grid | Graph, guards: Array, rng: np.random.Generator) -> None:
@@ -586,21 +598,21 @@ def _improved(
     fine: Grid | Graph,
     precondition: Callable[[Array], Array],
     x: Array,
-    wanted: int,
-    finest: bool,
+    needed: Needed | None,
     say: Say | None,
 ) -> tuple[Array, NDArray[np.float64], NDArray[np.float64]]:
-    """Locally optimal block preconditioned conjugate gradients; on coarse levels only a few sweeps of them."""
+    """Locally optimal block preconditioned conjugate gradients; where nothing is needed, a few sweeps."""
     count = x.shape[1]
     values, mix = _ritz(fine, [x], count)
     _rotate(fine, [x], mix, None)
     previous: Array | None = None
     active = np.arange(count)
-    for sweep in range(MAX_SWEEPS if finest else COARSE_SWEEPS):
+    for sweep in range(COARSE_SWEEPS if needed is None else MAX_SWEEPS):
         step = np.empty((fine.size, count), dtype=fine.directions)
         residuals = _residuals(fine, x, values, step)
         done = residuals <= np.maximum(TOLERANCE * np.abs(values), RESIDUAL_FLOOR)
-        if finest:
+        if needed is not None:
+            wanted = needed(values)
             if say and sweep:
                 say(f"sweep {sweep}: {done[:wanted].sum()} of {wanted} converged")
             if done[:wanted].all():
@@ -614,10 +626,10 @@ def _improved(
             previous = previous[:, np.isin(active, still)]
         active = still
         blocks = [x, step] + ([] if previous is None else [previous])
-        values, mix = _ritz(fine, blocks, count)
+        values, mix = _ritz(fine, blocks, count, values)
         _rotate(fine, blocks, mix, active)
         previous = step
-    if finest:
+    if needed is not None:
         raise ArgumentError(
             f"the multilevel engine has not converged in {MAX_SWEEPS} sweeps (residuals up to "
             f"{residuals[:wanted].max():.1e}); use engine='scipy'"
@@ -650,16 +662,26 @@ def _project_out(fine: Grid | Graph, x: Array, step: Array) -> None:
         step[rows] -= x[rows] @ along
 
 
-def _ritz(fine: Grid | Graph, blocks: list[Array], count: int) -> tuple[NDArray[np.float64], Array]:
-    """Rayleigh-Ritz in the span of the columns of all blocks."""
+def _ritz(
+    fine: Grid | Graph, blocks: list[Array], count: int, values: NDArray[np.float64] | None = None
+) -> tuple[NDArray[np.float64], Array]:
+    """Rayleigh-Ritz in the span of the columns of all blocks; of several, the first holds Ritz vectors already."""
     width = sum(block.shape[1] for block in blocks)
-    gram, energy = np.zeros((width, width)), np.zeros((width, width))
+    known = 0 if values is None else len(values)
+    gram, energy = np.eye(width), np.zeros((width, width))
+    new = [block for block in blocks if values is None or block is not blocks[0]]
+    gram[:, known:] = 0.0
     for rows in fine.strips():
         basis = np.concatenate([block[rows] for block in blocks], axis=1, dtype=np.float64)
-        images = np.concatenate([fine.product(block, rows) for block in blocks], axis=1)
-        energy += basis.T @ images
-        weighted = basis if fine.mass is None else basis * fine.mass[rows, None]
-        gram += basis.T @ weighted
+        images = np.concatenate([fine.product(block, rows) for block in new], axis=1)
+        energy[:, known:] += basis.T @ images
+        if fine.mass is not None:
+            basis *= np.sqrt(fine.mass[rows, None])
+        gram[:, known:] += basis.T @ basis[:, known:]
+    if values is not None:
+        energy[:known, :known] = np.diag(values)
+        for part in (gram, energy):
+            part[known:, :known] = part[:known, known:].T
     scale = 1.0 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
     gram, energy = (scale[:, None] * (part + part.T) / 2.0 * scale for part in (gram, energy))
     sizes, directions = np.linalg.eigh(gram)
