@@ -34,14 +34,14 @@ COARSEST = 600  # states of the level that is solved densely
 # Added to the Laplacian, per unit of weight, to make it positive definite: well below the eigenvalues of 10^7 states.
 SHIFT = 1e-12
 TOLERANCE = 1e-4  # of residuals, relative to the eigenvalue
-RESIDUAL_FLOOR = 5e-15  # what rounding leaves of a residual
-COARSE_SWEEPS = 4
+RESIDUAL_FLOOR = 2e-14  # what rounding leaves of a residual
+COARSE_SWEEPS = 8
 MAX_SWEEPS = 200
 STRIP = 1 << 14  # states for which products are formed at a time
 GROUP = 8  # columns that go through a V-cycle of a grid at a time
 STIRRED = 3  # last columns to which random numbers are added
-SMOOTHING = 2  # degree of the Chebyshev polynomial before and after each coarse correction
-SMOOTHED_SHARE = 6.0  # it damps the part of the spectrum above this fraction of its upper end
+SMOOTHING = 3  # degree of the Chebyshev polynomial before and after each coarse correction
+SMOOTHED_SHARE = 8.0  # it damps the part of the spectrum above this fraction of its upper end
 STRONG = 0.05  # neighbours whose entry is smaller than this, relative to the diagonal, are not merged
 LEAST_ELIMINATED = 0.2  # elimination goes on while it removes this share of the states
 MERGED_GAIN = 2.0  # piecewise constant interpolation over 2 x 2 cells doubles the energy of smooth functions
@@ -609,7 +609,7 @@ def _improved(
     active = np.arange(count)
     for sweep in range(COARSE_SWEEPS if needed is None else MAX_SWEEPS):
         step = np.empty((fine.size, count), dtype=fine.directions)
-        residuals = _residuals(fine, x, values, step)
+        residuals, forms = _residuals(fine, x, values, step)
         done = residuals <= np.maximum(TOLERANCE * np.abs(values), RESIDUAL_FLOOR)
         if needed is not None:
             wanted = needed(values)
@@ -626,7 +626,7 @@ def _improved(
             previous = previous[:, np.isin(active, still)]
         active = still
         blocks = [x, step] + ([] if previous is None else [previous])
-        values, mix = _ritz(fine, blocks, count, values)
+        values, mix = _ritz(fine, blocks, count, forms)
         _rotate(fine, blocks, mix, active)
         previous = step
     if needed is not None:
@@ -637,20 +637,32 @@ def _improved(
     return x, values, residuals
 
 
-def _residuals(fine: Grid | Graph, x: Array, values: NDArray[np.float64], out: Array) -> NDArray[np.float64]:
-    """Residual norms ``|M^-1 K x - value x|_M``; the residuals ``K x - M x value`` themselves go to ``out``."""
+def _residuals(
+    fine: Grid | Graph, x: Array, values: NDArray[np.float64], out: Array
+) -> tuple[NDArray[np.float64], tuple[Array, Array]]:
+    """Residual norms ``|M^-1 K x - value x|_M``, the residuals ``K x - M x value`` in ``out``, and both forms of x.
+
+    Args:
+        fine: K and M.
+        x: (n, k).
+        values: (k,) eigenvalues.
+        out: (n, k), written to.
+
+    Returns:
+        (k,) norms; ``x^T M x`` and ``x^T K x``, (k, k) each.
+    """
     squares = np.zeros(len(values))
+    gram, energy = np.zeros((2, len(values), len(values)))
     for rows in fine.strips():
-        rest = fine.product(x, rows)
-        if fine.mass is None:
-            rest -= x[rows] * values
-            squares += np.einsum("ij,ij->j", rest, rest)
-        else:
-            mass = fine.mass[rows, None]
-            rest -= mass * (x[rows] * values)
-            squares += np.einsum("ij,ij->j", rest / mass, rest)
+        here, rest = x[rows], fine.product(x, rows)
+        mass = None if fine.mass is None else fine.mass[rows, None]
+        weighted = here if mass is None else here * mass
+        gram += here.T @ weighted
+        energy += here.T @ rest
+        rest -= weighted * values
+        squares += np.einsum("ij,ij->j", rest if mass is None else rest / mass, rest)
         out[rows] = rest
-    return np.sqrt(squares)
+    return np.sqrt(squares), (gram, energy)
 
 
 def _project_out(fine: Grid | Graph, x: Array, step: Array) -> None:
@@ -663,25 +675,23 @@ def _project_out(fine: Grid | Graph, x: Array, step: Array) -> None:
 
 
 def _ritz(
-    fine: Grid | Graph, blocks: list[Array], count: int, values: NDArray[np.float64] | None = None
+    fine: Grid | Graph, blocks: list[Array], count: int, forms: tuple[Array, Array] | None = None
 ) -> tuple[NDArray[np.float64], Array]:
-    """Rayleigh-Ritz in the span of the columns of all blocks; of several, the first holds Ritz vectors already."""
+    """Rayleigh-Ritz in the span of the columns of all blocks; ``forms`` are those of the first block, where known."""
     width = sum(block.shape[1] for block in blocks)
-    known = 0 if values is None else len(values)
-    gram, energy = np.eye(width), np.zeros((width, width))
-    new = [block for block in blocks if values is None or block is not blocks[0]]
-    gram[:, known:] = 0.0
+    known = 0 if forms is None else blocks[0].shape[1]
+    gram, energy = np.zeros((2, width, width))
     for rows in fine.strips():
         basis = np.concatenate([block[rows] for block in blocks], axis=1, dtype=np.float64)
-        images = np.concatenate([fine.product(block, rows) for block in new], axis=1)
+        images = np.concatenate([fine.product(block, rows) for block in blocks[known > 0 :]], axis=1)
         energy[:, known:] += basis.T @ images
         if fine.mass is not None:
             basis *= np.sqrt(fine.mass[rows, None])
         gram[:, known:] += basis.T @ basis[:, known:]
-    if values is not None:
-        energy[:known, :known] = np.diag(values)
-        for part in (gram, energy):
-            part[known:, :known] = part[:known, known:].T
+    if forms is not None:
+        for whole, part in zip((gram, energy), forms, strict=True):
+            whole[:known, :known] = part
+            whole[known:, :known] = whole[:known, known:].T
     scale = 1.0 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
     gram, energy = (scale[:, None] * (part + part.T) / 2.0 * scale for part in (gram, energy))
     sizes, directions = np.linalg.eigh(gram)
