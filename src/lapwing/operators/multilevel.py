@@ -199,9 +199,9 @@ class Merged:
                 part[...] = sums[: part.shape[0], : part.shape[1]]
         if self.fine.has_walls:
             x *= self.fine.free[..., None]
-        x = x.reshape(self.fine.size, -1)
-        x -= self.fine.multiply(x)
-        return x
+        flat = x.reshape(self.fine.size, -1)
+        flat -= self.fine.multiply(flat)
+        return flat
 
     def solve(self, right: Array) -> Array:
         """One V-cycle, a few columns at a time."""
@@ -313,7 +313,9 @@ def graph_eigenpairs(
     shift = SHIFT + max(largest_mu - 1.0, 0.0)
     top = Graph(csr_array(diags_array((1.0 + shift) * mass) - (flow + flow.T) / 2.0), mass)
     del flow
-    values, vectors, residuals = _eigenpairs(top, _hierarchy(top, say), count, lambda values: needed(values - shift), say)
+    values, vectors, residuals = _eigenpairs(
+        top, _hierarchy(top, count, say), count, lambda values: needed(values - shift), say
+    )
     return Eigenpairs(_without_shift(values, shift), vectors * np.sqrt(mass)[:, None], residuals)
 
 
@@ -332,7 +334,9 @@ def grid_eigenpairs(free: NDArray[np.bool_], count: int, needed: Needed, say: Sa
     inside = [np.flatnonzero(free.any(axis=axis)) for axis in (1, 0)]
     cut = free[inside[0][0] : inside[0][-1] + 1, inside[1][0] : inside[1][-1] + 1]
     top = Grid(cut)
-    values, vectors, residuals = _eigenpairs(top, _merged(top, say), count, lambda values: needed(values - SHIFT), say)
+    values, vectors, residuals = _eigenpairs(
+        top, _merged(top, count, say), count, lambda values: needed(values - SHIFT), say
+    )
     if top.has_walls:
         vectors = vectors[cut.ravel()]
     return Eigenpairs(_without_shift(values, SHIFT), vectors, residuals)
@@ -360,10 +364,7 @@ def _without_shift(values: NDArray[np.float64], shift: float) -> NDArray[np.floa
     return np.where(np.abs(values) < ROUNDING, 0.0, values)
 
 
-# -- coarsening ---------------------------------------------------------------------------------------------------------
-
-
-def _merged(top: Grid, say: Say | None) -> Merged:
+def _merged(top: Grid, count: int, say: Say | None) -> Merged:
     """The first coarse level of a grid as a graph, and the levels below."""
     free = top.free
     height, columns = (-(-size // 2) for size in free.shape)
@@ -388,15 +389,16 @@ def _merged(top: Grid, say: Say | None) -> Merged:
     joined = joined + joined.T
     degree = np.asarray(joined.sum(axis=1)).ravel()
     graph = Graph(csr_array(diags_array(degree + SHIFT * mass) - joined), mass)
-    level.coarse = _hierarchy(graph, say)
+    level.coarse = _hierarchy(graph, count, say)
     return level
 
 
-def _hierarchy(top: Graph, say: Say | None) -> Any:
+def _hierarchy(top: Graph, count: int, say: Say | None) -> Any:
     """The levels of a graph, eliminated or aggregated until few states are left."""
     levels: list[Any] = []
     graph, depth, rng = top, 0, np.random.default_rng(0)
-    while graph.size > COARSEST:
+    least = max(COARSEST, 3 * count)
+    while graph.size > least:
         level: Any = _eliminated(graph, rng)
         if level is not None:
             following = _schur(graph, level)
@@ -410,7 +412,7 @@ def _hierarchy(top: Graph, say: Say | None) -> Any:
                 break
         levels.append(level)
         graph = following
-    if graph.size > 10 * COARSEST:
+    if graph.size > 10 * least:
         raise ArgumentError(
             f"the multilevel engine cannot coarsen this below {graph.size:,} states, because they are hardly "
             "connected; use engine='scipy'"
@@ -429,13 +431,12 @@ def _eliminated(graph: Graph, rng: np.random.Generator) -> Eliminated | None:
 
     A state without neighbours stays: it is a part of the world, and has an eigenvector of its own.
     """
-    indptr, indices = graph.matrix.indptr, graph.matrix.indices
-    counts = np.diff(indptr) - 1
+    counts = np.diff(graph.matrix.indptr) - 1
     candidate = (counts == 1) | (counts == 2)
     if np.count_nonzero(candidate) < LEAST_ELIMINATED * graph.size:
         return None
     # Between neighbours the larger random number wins.
-    draw = np.where(candidate, rng.random(graph.size, dtype=np.float32), np.float32(-1))
+    draw = np.where(candidate, rng.permutation(graph.size), -1)
     rows = np.flatnonzero(candidate)
     best = _largest_near(graph.matrix, draw, rows)
     chosen = np.zeros(graph.size, dtype=bool)
@@ -500,9 +501,6 @@ def _galerkin(graph: Graph, level: Aggregated) -> Graph:
     return Graph(csr_array((matrix + matrix.T) / 2.0), np.maximum(between.T @ graph.mass, 1e-300))
 
 
-# -- V-cycle ------------------------------------------------------------------------------------------------------------
-
-
 def _corrected(level: Any, right: Array) -> Array:
     """Smoothing, a correction from the coarse level, and smoothing again."""
     fine = level.fine
@@ -551,9 +549,6 @@ def _smoothed(fine: Grid | Graph, guess: Array | None, right: Array | None) -> A
     return out
 
 
-# -- eigenvectors -------------------------------------------------------------------------------------------------------
-
-
 def _eigenpairs(
     top: Grid | Graph, level: Any, count: int, needed: Needed, say: Say | None
 ) -> tuple[NDArray[np.float64], Array, NDArray[np.float64]]:
@@ -562,11 +557,6 @@ def _eigenpairs(
     while not isinstance(level, Coarsest):
         stack.append(level)
         level = level.coarse
-    if level.fine.size < count:
-        raise ArgumentError(
-            f"{count} eigenvectors are too many for the multilevel engine, which solves {level.fine.size} densely; "
-            "use engine='scipy'"
-        )
     x = level.eigenvectors(count)
     rng = np.random.default_rng(2)
     for number, level in reversed(list(enumerate(stack))):
