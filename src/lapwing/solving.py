@@ -163,7 +163,12 @@ def solve(
             return _from_closed_form(source, found, dim, chosen)
         grid = source.discretisation()
         if grid is not None:
-            return _from_discretisation(source, grid, dim, chosen, rho, chosen_engine, say)
+            if chosen_engine.name not in ("auto", "scipy"):
+                raise ArgumentError(
+                    f"{source.name} is solved on a grid whose matrix has hundreds of entries in a row; the engine "
+                    f"{chosen_engine.name} is for few, so use engine='scipy'"
+                )
+            return _from_discretisation(source, grid, dim, chosen, rho, say)
         cells = source.walked_cells()
         if cells is not None and (rho is None or (isinstance(rho, str) and rho == "uniform")):
             large = chosen_engine.name_for(int(np.count_nonzero(cells))) == MULTILEVEL
@@ -313,9 +318,7 @@ def _solved_factor(
         truth = solve(world, min(count, len(known.mu)), say=say)
     elif grid is not None:
         built = operator_from_discretisation(world, grid)
-        truth = _from_discretisation(
-            world, grid, min(count, built.num_states), one_step(), None, _checked_engine(engine), say
-        )
+        truth = _from_discretisation(world, grid, min(count, built.num_states), one_step(), None, say)
     else:
         built = operator(world)
         truth = solve(built, min(count, built.num_states), engine=engine, say=say)
@@ -388,12 +391,12 @@ def _largest_products(factors: list[NDArray[np.float64]], count: int) -> tuple[N
 
 
 def _from_discretisation(
-    world: World, grid: Discretisation, dim: int, definition: Definition, rho: Any, engine: _Engine, say: Say | None
+    world: World, grid: Discretisation, dim: int, definition: Definition, rho: Any, say: Say | None
 ) -> LaplacianRepresentation:
     """Eigenvectors on a fine grid, interpolated between its points."""
     built = operator_from_discretisation(world, grid, rho)
     _warn_if_disconnected(built.num_components(), built.metadata)
-    pairs, kept = _pairs_with_whole_cluster(built, dim, engine, say, factorise=False)
+    pairs, kept = _pairs_with_whole_cluster(built, dim, _Engine("scipy", 1), say, factorise=False)
     values = canonical_signs(pairs.vectors / np.sqrt(built.rho)[:, None])[:, :kept]
     gram = values.T @ (values * built.rho[:, None])
     return LaplacianRepresentation(
@@ -413,8 +416,7 @@ def _pairs_with_whole_cluster(
     built: Operator, dim: int, engine: _Engine, say: Say | None, factorise: bool = True
 ) -> tuple[Eigenpairs, int]:
     """Eigenpairs up to the end of the cluster that ``dim`` may cut, and how many those are."""
-    # Without factors, SciPy's memory is that of the matrix.
-    name = "scipy" if engine.name == "auto" and not factorise else engine.name_for(built.num_states)
+    name = engine.name_for(built.num_states)
     largest_mu = built.largest_possible_mu()
     if name == MULTILEVEL:
         return _with_whole_cluster(

@@ -23,6 +23,7 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.sparse import coo_array, csr_array, diags_array
 
 from lapwing.errors import ArgumentError
+from lapwing.operators.clusters import EXACT_TOLERANCE
 from lapwing.operators.eigensolver import ROUNDING, Eigenpairs, Say
 
 Needed = Callable[[NDArray[np.float64]], int]
@@ -34,6 +35,7 @@ COARSEST = 600  # states of the level that is solved densely
 # Added to the Laplacian, per unit of weight, to make it positive definite: well below the eigenvalues of 10^7 states.
 SHIFT = 1e-12
 TOLERANCE = 1e-4  # of residuals, relative to the eigenvalue
+LARGEST_ANGLE = 0.02  # sine of the angle to the eigenvector that residuals may leave (Davis-Kahan)
 RESIDUAL_FLOOR = 2e-14  # what rounding leaves of a residual
 COARSE_SWEEPS = 8
 MAX_SWEEPS = 200
@@ -600,7 +602,8 @@ def _improved(
     for sweep in range(COARSE_SWEEPS if needed is None else MAX_SWEEPS):
         step = np.empty((fine.size, count), dtype=fine.directions)
         residuals, forms = _residuals(fine, x, values, step)
-        done = residuals <= np.maximum(TOLERANCE * np.abs(values), RESIDUAL_FLOOR)
+        limits = np.minimum(TOLERANCE * np.abs(values), LARGEST_ANGLE * _gaps(values))
+        done = residuals <= np.maximum(limits, RESIDUAL_FLOOR)
         if needed is not None:
             wanted = needed(values)
             if say and sweep:
@@ -625,6 +628,13 @@ def _improved(
             f"{residuals[:wanted].max():.1e}); use engine='scipy'"
         )
     return x, values, residuals
+
+
+def _gaps(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The distance of each eigenvalue to the nearest one that does not count as equal."""
+    apart = np.abs(values[:, None] - values)
+    apart[apart <= EXACT_TOLERANCE * np.abs(values)] = np.inf
+    return apart.min(axis=1)
 
 
 def _residuals(
