@@ -85,6 +85,7 @@ class LookupEncoder:
     def _found(self, rows: NDArray[Any]) -> NDArray[np.int64]:
         """(n,) where each row stands in the table, -1 where it does not; hashes find it, and then it is compared."""
         hashes, order = self._index
+        inside = tuple(range(1, rows.ndim))
         numbers = np.full(len(rows), -1, dtype=np.int64)
         wanted = row_hashes(rows)
         places = np.searchsorted(hashes, wanted)
@@ -94,7 +95,7 @@ class LookupEncoder:
             for block in row_blocks((len(left), *rows.shape[1:]), rows.itemsize):
                 some = left[block]
                 known = equal_by_bytes(self.observations[order[places[some]]])
-                same = (known == rows[some]).reshape(len(some), -1).all(axis=1)
+                same = (known == rows[some]).all(axis=inside)
                 numbers[some[same]] = order[places[some[same]]]
             # Two observations may share a hash by chance: the other one stands beside.
             left = left[numbers[left] < 0]
@@ -115,7 +116,7 @@ class LookupEncoder:
         hashes = hashes[order]
         beside = np.flatnonzero(hashes[1:] == hashes[:-1])
         alike = self.observations[order[beside]] == self.observations[order[beside + 1]]
-        if alike.reshape(len(beside), -1).all(axis=1).any():
+        if alike.all(axis=tuple(range(1, alike.ndim))).any():
             raise ArgumentError("two states of this table have the same observation, so it cannot tell them apart")
         return hashes, order
 

@@ -41,15 +41,14 @@ def slepc_eigenpairs(
         MissingExtraError: where ``mpirun`` or Debian's slepc4py is not installed.
         LapwingError: where ``mpirun`` fails; the message has its last lines.
     """
-    mpirun, folders = shutil.which("mpirun"), _bindings()
-    if mpirun is None or not folders:
+    if not is_installed():
         raise MissingExtraError(f"engine='slepc' needs mpirun and Debian's slepc4py; install them with: {INSTALL}")
     size = symmetric.shape[0]
     laplacian = csr_array(eye_array(size) - symmetric)
-    command = [mpirun, "--oversubscribe", *YIELD, "-n", str(processes), INTERPRETER]
+    command = ["mpirun", "--oversubscribe", *YIELD, "-n", str(processes), INTERPRETER]
     if os.geteuid() == 0:
         command.insert(1, "--allow-run-as-root")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(_bindings()), "OMP_NUM_THREADS": "1"}
     shift = SHIFT - max(largest_mu - 1.0, 0.0)
     if say:
         say(f"SLEPc with {processes} processes for {count} eigenvectors of {size:,} states")
@@ -76,7 +75,11 @@ def slepc_eigenpairs(
 
 
 def is_installed() -> bool:
-    """Whether ``mpirun`` and Debian's bindings are there."""
+    """Whether :func:`slepc_eigenpairs` can run here.
+
+    Returns:
+        True where ``mpirun`` and Debian's bindings are there.
+    """
     return shutil.which("mpirun") is not None and bool(_bindings())
 
 
