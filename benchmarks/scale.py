@@ -94,7 +94,9 @@ def product_truth(world: str) -> np.ndarray:
 
 def product(arguments: argparse.Namespace) -> None:
     print(f"states {lw.make_world(arguments.world).summary()['states']:,}")
-    report("product against cosines", in_a_process(arguments.world, "auto")["eigenvalues"], product_truth(arguments.world))
+    report(
+        "product against cosines", in_a_process(arguments.world, "auto")["eigenvalues"], product_truth(arguments.world)
+    )
 
 
 def product_learned(arguments: argparse.Namespace) -> None:
