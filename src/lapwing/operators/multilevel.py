@@ -410,7 +410,8 @@ def _hierarchy(top: Graph, count: int, say: Say | None) -> Any:
             level = _aggregated(graph, STRONG * 0.5**depth, rng)
             depth += 1
             following = _galerkin(graph, level)
-            if following.size > 0.8 * graph.size:
+            # Too few would not hold the eigenvectors; hardly fewer would not be worth a level.
+            if not 2 * count <= following.size <= 0.8 * graph.size:
                 break
         levels.append(level)
         graph = following
