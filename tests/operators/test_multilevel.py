@@ -49,9 +49,7 @@ def assert_same_as_dense(found: Eigenpairs, symmetric: csr_array) -> None:
     np.testing.assert_allclose(gram, np.eye(len(gram)), atol=1e-10)
 
 
-@pytest.mark.parametrize(
-    "name", ["maze:12x15:3", "maze:20x9:1", "room:20x20", "room:17x31", "rooms:4x5x5:2"]
-)
+@pytest.mark.parametrize("name", ["maze:12x15:3", "maze:20x9:1", "room:20x20", "room:17x31", "rooms:4x5x5:2"])
 def test_grid_worlds_agree_with_a_dense_solver(name: str) -> None:
     built = operator_from_world(lw.make_world(name))
     assert_same_as_dense(solved(built), built.symmetrised())

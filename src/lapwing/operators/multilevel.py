@@ -37,6 +37,8 @@ SHIFT = 1e-12
 TOLERANCE = 1e-4  # of residuals, relative to the eigenvalue
 LARGEST_ANGLE = 0.02  # sine of the angle to the eigenvector that residuals may leave (Davis-Kahan)
 RESIDUAL_FLOOR = 2e-14  # what rounding leaves of a residual
+# An eigenvalue this small is 0: its vector is known by the smallness of its residual, which rounding makes grow with n.
+NULL_VALUE, NULL_FLOOR = 5e-12, 1e-12
 COARSE_SWEEPS = 8
 MAX_SWEEPS = 200
 STRIP = 1 << 14  # states for which products are formed at a time
@@ -604,7 +606,8 @@ def _improved(
         step = np.empty((fine.size, count), dtype=fine.directions)
         residuals, forms = _residuals(fine, x, values, step)
         limits = np.minimum(TOLERANCE * np.abs(values), LARGEST_ANGLE * _gaps(values))
-        done = residuals <= np.maximum(limits, RESIDUAL_FLOOR)
+        floors = np.where(np.abs(values) < NULL_VALUE, NULL_FLOOR, RESIDUAL_FLOOR)
+        done = residuals <= np.maximum(limits, floors)
         if needed is not None:
             wanted = needed(values)
             if say and sweep:
