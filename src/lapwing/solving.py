@@ -179,7 +179,9 @@ def solve(
         raise ProblemError(one_state())
     _warn_if_disconnected(built.num_components(), built.metadata)
     pairs, kept = _pairs_with_whole_cluster(built, dim, chosen_engine, say)
-    everything = canonical_signs(pairs.vectors / np.sqrt(built.rho)[:, None])
+    everything = pairs.vectors / np.sqrt(built.rho)[:, None]
+    pairs = pairs._replace(vectors=everything)
+    everything *= column_signs(everything)
     noise = None
     if isinstance(source, Trajectories):
         numbers = LookupEncoder(built.observations, everything, built.rho).numbers_of(np.asarray(source.observations))

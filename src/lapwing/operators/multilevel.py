@@ -42,7 +42,7 @@ NULL_VALUE, NULL_FLOOR = 5e-12, 1e-12
 COARSE_SWEEPS = 8
 MAX_SWEEPS = 200
 STRIP = 1 << 14  # states for which products are formed at a time
-GROUP = 8  # columns that go through a V-cycle of a grid at a time
+GROUP = 6  # columns that go through a V-cycle at a time
 STIRRED = 3  # last columns to which random numbers are added
 SMOOTHING = 3  # degree of the Chebyshev polynomial before and after each coarse correction
 SMOOTHED_SHARE = 8.0  # it damps the part of the spectrum above this fraction of its upper end
@@ -208,12 +208,8 @@ class Merged:
         return flat
 
     def solve(self, right: Array) -> Array:
-        """One V-cycle, a few columns at a time."""
-        out = np.empty(right.shape, dtype=self.fine.directions)
-        for start in range(0, right.shape[1], GROUP):
-            some = slice(start, start + GROUP)
-            out[:, some] = _corrected(self, np.ascontiguousarray(right[:, some], dtype=self.fine.directions))
-        return out
+        """One V-cycle."""
+        return _corrected(self, right)
 
 
 @dataclass
@@ -617,7 +613,9 @@ def _improved(
         still = np.flatnonzero(~done)
         if len(still) < count:
             step = step[:, still]
-        step = precondition(step)
+        for start in range(0, len(still), GROUP):
+            some = slice(start, start + GROUP)
+            step[:, some] = precondition(np.ascontiguousarray(step[:, some]))
         _project_out(fine, x, step)
         if previous is not None and len(still) < len(active):
             previous = previous[:, np.isin(active, still)]
