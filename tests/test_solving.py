@@ -4,6 +4,7 @@ import csv
 import itertools
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from closed_forms import birth_death, random_chain, ring, ring_mu, room_eigenvalues, room_eigenvectors, same_span
+from lapwing import solving
 from lapwing.data import collect
 from lapwing.data.loading import from_arrays
 from lapwing.definitions import one_step, successor
@@ -18,7 +20,7 @@ from lapwing.environments.box import BoxWorld
 from lapwing.environments.grid import OBSERVATION_MODES
 from lapwing.environments.layouts import Layout
 from lapwing.environments.registry import make_world
-from lapwing.errors import LapwingError, LapwingWarning
+from lapwing.errors import ArgumentError, LapwingError, LapwingWarning, UnknownNameError
 from lapwing.operators import eigensolver
 from lapwing.operators.clusters import canonical_signs
 from lapwing.operators.operator import Operator, operator_from_matrix
@@ -379,3 +381,34 @@ def test_long_stages_are_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
     solve("room:9x9", 3, say=said.append)
     assert said[0] == "factorising 81 states"
+
+
+@pytest.mark.parametrize("name", ["multilevl", "", "grid", 3, None])
+def test_an_unknown_engine_is_refused_by_name(name: Any) -> None:
+    with pytest.raises(UnknownNameError, match="unknown engine"):
+        solve("GridMaze-7", 3, engine=name)
+
+
+@pytest.mark.parametrize("name", ["slepc:0", "slepc:", "slepc:-1", "slepc:99999", "scipy:2", "slepc:x"])
+def test_a_number_of_processes_that_cannot_be_is_refused(name: str) -> None:
+    with pytest.raises(ArgumentError, match="as in slepc:2"):
+        solve("GridMaze-7", 3, engine=name)
+
+
+def test_a_discretised_world_is_left_to_scipy() -> None:
+    with pytest.raises(ArgumentError, match="use engine='scipy'"):
+        solve("UMaze", 3, engine="multilevel")
+
+
+def test_large_worlds_go_to_the_multilevel_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solving, "SCIPY_STATES", 500)
+    large, small = solve("room:30x31", 5), solve("room:20x21", 5)
+    assert large.metadata["engine"] == "multilevel"
+    assert "engine" not in small.metadata
+    np.testing.assert_allclose(large.eigenvalues, room_eigenvalues(30, 31)[:5], rtol=1e-8, atol=1e-13)
+    np.testing.assert_allclose(large.transform(make_world("room:30x31").table()).var(axis=0)[1:], 1.0, rtol=1e-6)
+
+
+def test_factors_of_a_product_are_solved_by_the_engine_asked_for() -> None:
+    found, other = (solve("product:maze:8x9:1*room:7x9", 6, engine=name) for name in ("multilevel", "scipy"))
+    np.testing.assert_allclose(found.eigenvalues, other.eigenvalues, rtol=1e-6, atol=1e-12)

@@ -2,10 +2,11 @@
 
 import heapq
 import warnings
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,9 +24,10 @@ from lapwing.encoders.leading import LeadingEncoder
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.encoders.product_encoder import ProductEncoder
 from lapwing.environments import CircleClosedForm, ClosedForm, Discretisation, Hidden, Layout, World, make_world
-from lapwing.errors import ArgumentError, LapwingWarning
-from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, canonical_signs, group_degenerate
+from lapwing.errors import ArgumentError, LapwingWarning, UnknownNameError, did_you_mean
+from lapwing.operators.clusters import DATA_TOLERANCE, EXACT_TOLERANCE, canonical_signs, column_signs, group_degenerate
 from lapwing.operators.eigensolver import Eigenpairs, Say, lowest_mu, smallest_eigenpairs
+from lapwing.operators.multilevel import Needed, graph_eigenpairs, grid_eigenpairs, is_open
 from lapwing.operators.operator import (
     KNOWN_ROWS,
     Operator,
@@ -35,11 +37,16 @@ from lapwing.operators.operator import (
     operator_from_trajectories,
     operator_from_world,
 )
+from lapwing.operators.slepc import slepc_eigenpairs
 from lapwing.representation import LaplacianRepresentation
 from lapwing.storage.schemas import world_name
 
 EXTRA_PAIRS = 6
 LOWEST_SINC = -0.2173  # no eigenvalue of a walk in a box is below it
+MULTILEVEL = "multilevel"
+ENGINES = ("auto", "scipy", MULTILEVEL, "slepc")
+SCIPY_STATES = 2_000_000  # above which factors of the matrix outgrow a laptop's memory
+MAX_PROCESSES = 4096
 WIDE_ROWS = 50  # entries per row above which factors of the matrix would fill memory
 
 
@@ -106,6 +113,7 @@ def solve(
     policy: "ArrayLike | None" = None,
     rho: "ArrayLike | str | None" = None,
     layouts: str | Path | None = None,
+    engine: str = "auto",
     say: "Say | None" = None,
 ) -> LaplacianRepresentation:
     """The exact Laplacian representation, which solves the paper's Eq. 1; of trajectories, the tabular estimate.
@@ -120,6 +128,11 @@ def solve(
         policy: see :func:`operator`.
         rho: see :func:`operator`.
         layouts: see :func:`operator`.
+        engine: ``"scipy"`` factorises the matrix and has residuals at rounding; ``"multilevel"`` coarsens the states,
+            needs memory for a few blocks of vectors only and stops at residuals of 1e-4 of an eigenvalue, which leaves
+            eigenvalues with relative errors far below 1e-6; ``"slepc"`` factorises in two processes under ``mpirun``,
+            ``"slepc:8"`` in eight; ``"auto"`` is scipy up to two million states and multilevel beyond. A closed form
+            needs no engine.
         say: called with a short message when a long stage begins.
 
     Returns:
@@ -134,31 +147,44 @@ def solve(
     if whole is None or whole < 1:
         raise ArgumentError(f"dim must be a whole number of at least 1, got {shown(dim)}")
     dim = whole
+    chosen_engine = _checked_engine(engine)
     source = source.packed() if isinstance(source, Trajectories) else source
     source = _with_world(source, layouts, observation=observation, slip=slip, policy=policy)
     if isinstance(source, World):
         behind = source.hidden()
         if behind is not None:
-            return _seen(source, behind, solve(behind.world, dim, definition=chosen, rho=rho, say=say))
+            return _seen(source, behind, solve(behind.world, dim, definition=chosen, rho=rho, engine=engine, say=say))
         factors = source.product_of()
         if factors is not None:
             _refuse_options(source, rho=rho)
-            return _from_factors(source, factors, dim, chosen, say)
+            return _from_factors(source, factors, dim, chosen, engine, say)
         found = source.closed_form(2 * dim + EXTRA_PAIRS)
         if found is not None:
             _refuse_options(source, rho=rho)
             return _from_closed_form(source, found, dim, chosen)
         grid = source.discretisation()
         if grid is not None:
+            if chosen_engine.name not in ("auto", "scipy"):
+                raise ArgumentError(
+                    f"{source.name} is solved on a grid whose matrix has hundreds of entries in a row; the engine "
+                    f"{chosen_engine.name} is for few, so use engine='scipy'"
+                )
             return _from_discretisation(source, grid, dim, chosen, rho, say)
+        cells = source.walked_cells()
+        if cells is not None and (rho is None or (isinstance(rho, str) and rho == "uniform")):
+            large = chosen_engine.name_for(int(np.count_nonzero(cells))) == MULTILEVEL
+            if large and is_open(cells):
+                return _from_cells(source, cells, dim, chosen, say)
     built = operator(source, rho=rho)
     # The noise of components is estimated from the first episodes; what was counted has kept those.
     data = source.sample if isinstance(source, TransitionCounts) else source
     if isinstance(data, Trajectories) and built.num_states < 2:
         raise ProblemError(one_state())
-    _warn_if_disconnected(built)
-    pairs, kept = _pairs_with_whole_cluster(built, dim, say)
-    everything = canonical_signs(pairs.vectors / np.sqrt(built.rho)[:, None])
+    _warn_if_disconnected(built.num_components(), built.metadata)
+    pairs, kept = _pairs_with_whole_cluster(built, dim, chosen_engine, say)
+    everything = pairs.vectors / np.sqrt(built.rho)[:, None]
+    pairs = pairs._replace(vectors=everything)
+    everything *= column_signs(everything)
     noise = None
     if isinstance(data, Trajectories):
         numbers = LookupEncoder(built.observations, everything, built.rho).numbers_of(np.asarray(data.observations))
@@ -182,6 +208,57 @@ def solve(
         orthonormality_error=float(np.abs(gram - np.eye(kept)).max()),
         next_mu=float(1.0 - pairs.values[kept]) if kept < len(pairs.values) else None,
         metadata={**built.metadata, "method": "solve", "reversible": built.is_reversible()},
+    )
+
+
+class _Engine(NamedTuple):
+    """Which solver, and in how many processes where it has several."""
+
+    name: str
+    processes: int
+
+    def name_for(self, size: int) -> str:
+        """The solver for so many states."""
+        if self.name != "auto":
+            return self.name
+        return "scipy" if size <= SCIPY_STATES else MULTILEVEL
+
+
+def _checked_engine(engine: str) -> _Engine:
+    """An engine by its name, or an error that offers the nearest."""
+    name, colon, number = engine.partition(":") if isinstance(engine, str) else ("", "", "")
+    if name not in ENGINES:
+        raise UnknownNameError(f"unknown engine {shown(engine)}; {did_you_mean(str(name), ENGINES)}")
+    if not colon:
+        return _Engine(name, 2)
+    if name != "slepc" or not (number.isascii() and number.isdigit() and 1 <= int(number[:9]) <= MAX_PROCESSES):
+        raise ArgumentError(
+            f"engine {shown(engine)}: only slepc takes a number of processes, 1 to {MAX_PROCESSES:,}, as in slepc:2"
+        )
+    return _Engine(name, int(number))
+
+
+def _from_cells(
+    world: World, cells: NDArray[np.bool_], dim: int, definition: Definition, say: Say | None
+) -> LaplacianRepresentation:
+    """The uniform walk on a grid, solved without its matrix."""
+    metadata = {"world": world.describe(), "method": "solve", "engine": MULTILEVEL, "reversible": True}
+    size = int(np.count_nonzero(cells))
+    _warn_if_disconnected(world.summary()["parts"], metadata)
+    pairs, kept = _with_whole_cluster(size, dim, lambda count, needed: grid_eigenpairs(cells, count, needed, say))
+    eigenvalues, residuals, values = pairs.values, pairs.residuals, pairs.vectors[:, :kept].copy()
+    del pairs
+    values *= column_signs(values) * np.sqrt(size)
+    return LaplacianRepresentation(
+        encoder=LookupEncoder(np.asarray(world.table()), values, np.full(size, 1.0 / size)),
+        mu=1.0 - eigenvalues[:kept],
+        dim=dim,
+        definition=definition,
+        exact=True,
+        residuals=residuals[:kept],
+        orthonormality_error=float(np.abs(values.T @ values / size - np.eye(kept)).max()),
+        next_mu=float(1.0 - eigenvalues[kept]) if kept < len(eigenvalues) else None,
+        metadata=metadata,
     )
 
 
@@ -209,11 +286,11 @@ def _seen(world: World, behind: Hidden, truth: LaplacianRepresentation) -> Lapla
 
 
 def _from_factors(
-    world: World, factors: tuple[World, ...], dim: int, definition: Definition, say: Say | None
+    world: World, factors: tuple[World, ...], dim: int, definition: Definition, engine: str, say: Say | None
 ) -> LaplacianRepresentation:
     """Products of the factors' eigenpairs, the largest found by a heap; the product's states are never listed."""
     count = 2 * dim + EXTRA_PAIRS
-    operators, solved = zip(*(_solved_factor(factor, count, say) for factor in factors), strict=True)
+    operators, solved = zip(*(_solved_factor(factor, count, engine, say) for factor in factors), strict=True)
     found, ranks = _largest_products([truth.mu for truth in solved], count)
     lowest = sorted(map(_lowest_mu, operators, solved))
     # Two negative eigenvalues have a positive product; mostly it is too small to matter.
@@ -238,7 +315,9 @@ def _from_factors(
     )
 
 
-def _solved_factor(world: World, count: int, say: Say | None) -> tuple[Operator | None, LaplacianRepresentation]:
+def _solved_factor(
+    world: World, count: int, engine: str, say: Say | None
+) -> tuple[Operator | None, LaplacianRepresentation]:
     """The largest eigenvalues of one factor, as many as a product of that many may need; None for a closed form."""
     known, grid = world.closed_form(count), world.discretisation()
     built = None
@@ -249,7 +328,7 @@ def _solved_factor(world: World, count: int, say: Say | None) -> tuple[Operator 
         truth = _from_discretisation(world, grid, min(count, built.num_states), one_step(), None, say)
     else:
         built = operator(world)
-        truth = solve(built, min(count, built.num_states), say=say)
+        truth = solve(built, min(count, built.num_states), engine=engine, say=say)
     if not truth.metadata.get("reversible"):
         raise ArgumentError(f"{world.name} is directed; the spectrum of a product is known where no factor is directed")
     return built, truth
@@ -323,8 +402,8 @@ def _from_discretisation(
 ) -> LaplacianRepresentation:
     """Eigenvectors on a fine grid, interpolated between its points."""
     built = operator_from_discretisation(world, grid, rho)
-    _warn_if_disconnected(built)
-    pairs, kept = _pairs_with_whole_cluster(built, dim, say, factorise=False)
+    _warn_if_disconnected(built.num_components(), built.metadata)
+    pairs, kept = _pairs_with_whole_cluster(built, dim, _Engine("scipy", 1), say, factorise=False)
     values = canonical_signs(pairs.vectors / np.sqrt(built.rho)[:, None])[:, :kept]
     gram = values.T @ (values * built.rho[:, None])
     return LaplacianRepresentation(
@@ -341,17 +420,43 @@ def _from_discretisation(
 
 
 def _pairs_with_whole_cluster(
-    built: Operator, dim: int, say: Say | None, factorise: bool = True
+    built: Operator, dim: int, engine: _Engine, say: Say | None, factorise: bool = True
 ) -> tuple[Eigenpairs, int]:
     """Eigenpairs up to the end of the cluster that ``dim`` may cut, and how many those are."""
-    size = built.num_states
+    name = engine.name_for(built.num_states)
+    largest_mu = built.largest_possible_mu()
+    if name == MULTILEVEL:
+        return _with_whole_cluster(
+            built.num_states,
+            dim,
+            lambda count, needed: graph_eigenpairs(built.matrix, built.rho, count, needed, say, largest_mu=largest_mu),
+        )
+    symmetric = built.symmetrised()
+    if name == "slepc":
+        return _with_whole_cluster(
+            built.num_states,
+            dim,
+            lambda count, _: slepc_eigenpairs(symmetric, count, engine.processes, say, largest_mu=largest_mu),
+        )
+    return _with_whole_cluster(
+        built.num_states,
+        dim,
+        lambda count, _: smallest_eigenpairs(symmetric, count, say, largest_mu=largest_mu, factorise=factorise),
+    )
+
+
+def _with_whole_cluster(size: int, dim: int, find: Callable[[int, Needed], Eigenpairs]) -> tuple[Eigenpairs, int]:
+    """What ``find`` finds, asked for more pairs until the cluster of number ``dim`` ends among them."""
     if dim > size:
         raise ProblemError(above_the_rank(dim, size, "states"))
-    symmetric, largest_mu = built.symmetrised(), built.largest_possible_mu()
+
+    def needed(eigenvalues: NDArray[np.float64]) -> int:
+        return max(_end_of_cluster(eigenvalues, dim, tolerance) for tolerance in (EXACT_TOLERANCE, DATA_TOLERANCE))
+
     count = min(size, dim + EXTRA_PAIRS)
     while True:
-        pairs = smallest_eigenpairs(symmetric, count, say, largest_mu=largest_mu, factorise=factorise)
-        end = max(_end_of_cluster(pairs.values, dim, tolerance) for tolerance in (EXACT_TOLERANCE, DATA_TOLERANCE))
+        pairs = find(count, needed)
+        end = needed(pairs.values)
         if end < count or count == size:
             return pairs, end
         count = min(size, 2 * count)
@@ -362,10 +467,9 @@ def _end_of_cluster(eigenvalues: NDArray[np.float64], dim: int, tolerance: float
     return next(cluster.stop for cluster in group_degenerate(eigenvalues, tolerance) if dim - 1 in cluster)
 
 
-def _warn_if_disconnected(built: Operator) -> None:
-    parts = built.num_components()
+def _warn_if_disconnected(parts: int, metadata: dict[str, Any]) -> None:
     if parts > 1:
-        name = world_name(built.metadata, "this world")
+        name = world_name(metadata, "this world")
         warnings.warn(
             f"{name} falls into {parts} unconnected parts: eigenvalue 0 appears {parts} times, "
             "and its eigenvectors are constant on each part",

@@ -661,3 +661,14 @@ def test_one_learn_counts_solves_and_certifies_once(run: Any, monkeypatch: pytes
     assert run("report run").code == 0
     # Eigenpairs of the ground truth and of the counted data; a report of its own certifies the model that it loads.
     assert made == {"smallest_eigenpairs": 2, "_counted": 1, "certificate_from_residuals": 2}
+
+
+def test_solve_takes_an_engine_and_refuses_an_unknown_one(run: Any, tmp_path: Path) -> None:
+    code, out, _ = run(f"solve maze:9x9:1 --dim 4 --engine multilevel --json --out {tmp_path / 'one'}")
+    assert code == 0
+    expected = lw.solve("maze:9x9:1", 4).eigenvalues
+    np.testing.assert_allclose(json.loads(out)["eigenvalues"], expected, rtol=1e-6, atol=1e-12)
+    code, _, said = run(f"solve maze:9x9:1 --engine multilevl --out {tmp_path / 'two'}")
+    assert code != 0
+    assert "did you mean multilevel?" in said
+    assert not (tmp_path / "two").exists()

@@ -45,6 +45,8 @@ class SolveCommand:
     """Table (states, 4) of move probabilities, in a grid."""
     rho: Annotated[Literal["uniform"] | None, option("{uniform}", "the stationary distribution")] = None
     """Inner product; uniform is the paper's."""
+    engine: Annotated[str, option("{auto,scipy,multilevel,slepc,slepc:N}", "auto")] = "auto"
+    """Which eigensolver: scipy up to 2,000,000 states, multilevel beyond, slepc in N processes under mpirun."""
     layouts: LayoutsFolder = None
     """Folder of *.txt layouts."""
     on: Annotated[str, option("local|ray|ray://HOST:PORT", "local")] = "local"
@@ -68,7 +70,7 @@ class SolveCommand:
         refuse_foreign(out)
         with locked(out), terminal.spinner(f"solving {label}") as say:
             refuse_unfinished(out)
-            names = ("definition", "observation", "slip", "rho", "layouts")
+            names = ("definition", "observation", "slip", "rho", "layouts", "engine")
             options: dict[str, Any] = {name: getattr(self, name) for name in names}
             policy = None if self.policy is None else read_array(self.policy)
             model = lw.solve(source, self.dim, policy=policy, say=say, **options)

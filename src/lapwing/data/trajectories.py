@@ -558,10 +558,10 @@ class ObservationTable:
         """(n,) the number of each row, new ones added."""
         ids = np.empty(len(rows), dtype=np.int32)
         for block in row_blocks(rows.shape, rows.itemsize):
-            plain = _equal_by_bytes(rows[block])
+            plain = equal_by_bytes(rows[block])
             # Equal rows have equal hashes, so that only one of each is looked up; rows that share a hash by chance
             # are told apart by comparing them.
-            hashes, firsts, groups = np.unique(_row_hashes(plain), return_index=True, return_inverse=True)
+            hashes, firsts, groups = np.unique(row_hashes(plain), return_index=True, return_inverse=True)
             alike = firsts[groups]
             repeats, apart = np.flatnonzero(alike != np.arange(len(plain))), []
             for part in row_blocks((len(repeats), *plain.shape[1:]), plain.itemsize, HASHED_BYTES):
@@ -793,13 +793,27 @@ def tabulated(rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]] | No
     return table.array(), ids
 
 
-def _equal_by_bytes(rows: NDArray[Any]) -> NDArray[Any]:
-    """(n, ...) the same rows, contiguous; equal rows have equal bytes, since adding zero turns -0.0 into 0.0."""
+def equal_by_bytes(rows: NDArray[Any]) -> NDArray[Any]:
+    """(n, ...) the same rows, contiguous; equal rows have equal bytes, since adding zero turns -0.0 into 0.0.
+
+    Args:
+        rows: (n, ...) of any numeric type.
+
+    Returns:
+        (n, ...) rows for :func:`row_hashes`.
+    """
     return np.ascontiguousarray(rows + rows.dtype.type(0) if rows.dtype.kind == "f" else rows)
 
 
-def _row_hashes(rows: NDArray[Any]) -> NDArray[np.uint64]:
-    """(n,) hashes of contiguous rows by their bytes, in pieces that fit into a processor's cache."""
+def row_hashes(rows: NDArray[Any]) -> NDArray[np.uint64]:
+    """(n,) hashes of contiguous rows by their bytes, in pieces that fit into a processor's cache.
+
+    Args:
+        rows: (n, ...) contiguous.
+
+    Returns:
+        (n,) numbers of 64 bits.
+    """
     content = rows.reshape(len(rows), -1).view(np.uint8)
     width = -(-content.shape[1] // 8)
     factors = _odd_numbers(width)
@@ -830,7 +844,7 @@ def _repetition(rows: NDArray[Any]) -> tuple[int, int]:
     buckets = np.uint64(1 + len(rows) // HASHES_KEPT)
     kept: list[NDArray[np.uint64]] = []
     for block in row_blocks(rows.shape, rows.itemsize, HASHED_BYTES):
-        hashes = _row_hashes(_equal_by_bytes(rows[block]))
+        hashes = row_hashes(equal_by_bytes(rows[block]))
         kept.append(hashes[(hashes >> np.uint64(20)) % buckets == 0])
     chosen = np.concatenate(kept)
     return len(chosen), len(np.unique(chosen))

@@ -1,12 +1,12 @@
 """An encoder that looks observations up in a table: what an exact solution is."""
 
-from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lapwing.data.trajectories import equal_by_bytes, row_blocks, row_hashes
 from lapwing.errors import ArgumentError, DamagedFileError
 
 
@@ -76,18 +76,49 @@ class LookupEncoder:
                 cast = rows.astype(self.observations.dtype)
         except (TypeError, ValueError) as error:
             raise ArgumentError(f"observations must be numbers, got {rows.dtype}") from error
-        numbers = np.fromiter((self._numbers.get(key, -1) for key in _keys(cast)), dtype=np.int64, count=len(rows))
+        numbers = self._found(equal_by_bytes(cast))
         if np.issubdtype(cast.dtype, np.integer) and cast.dtype != rows.dtype:
             # 1.7 is not state 1, nor 256 the colour 0: a cast that changed a number found another observation.
             numbers[(cast != rows).any(axis=tuple(range(1, rows.ndim)))] = -1
         return numbers
 
-    @cached_property
-    def _numbers(self) -> dict[bytes, int]:
-        numbers = {key: number for number, key in enumerate(_keys(self.observations))}
-        if len(numbers) < len(self.observations):
-            raise ArgumentError("two states of this table have the same observation, so it cannot tell them apart")
+    def _found(self, rows: NDArray[Any]) -> NDArray[np.int64]:
+        """(n,) where each row stands in the table, -1 where it does not; hashes find it, and then it is compared."""
+        hashes, order = self._index
+        inside = tuple(range(1, rows.ndim))
+        numbers = np.full(len(rows), -1, dtype=np.int64)
+        wanted = row_hashes(rows)
+        places = np.searchsorted(hashes, wanted)
+        left = np.flatnonzero(places < len(hashes))
+        while len(left):
+            left = left[hashes[places[left]] == wanted[left]]
+            for block in row_blocks((len(left), *rows.shape[1:]), rows.itemsize):
+                some = left[block]
+                known = equal_by_bytes(self.observations[order[places[some]]])
+                same = (known == rows[some]).all(axis=inside)
+                numbers[some[same]] = order[places[some[same]]]
+            # Two observations may share a hash by chance: the other one stands beside.
+            left = left[numbers[left] < 0]
+            places[left] += 1
+            left = left[places[left] < len(hashes)]
         return numbers
+
+    @cached_property
+    def _index(self) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+        """The hashes of the table's rows in ascending order, and the row of each."""
+        hashes = np.concatenate(
+            [
+                row_hashes(equal_by_bytes(self.observations[block]))
+                for block in row_blocks(self.observations.shape, self.observations.itemsize)
+            ]
+        )
+        order = np.argsort(hashes, kind="stable")
+        hashes = hashes[order]
+        beside = np.flatnonzero(hashes[1:] == hashes[:-1])
+        alike = self.observations[order[beside]] == self.observations[order[beside + 1]]
+        if alike.all(axis=tuple(range(1, alike.ndim))).any():
+            raise ArgumentError("two states of this table have the same observation, so it cannot tell them apart")
+        return hashes, order
 
     def support(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """What a score sums over.
@@ -134,8 +165,3 @@ class LookupEncoder:
         if (weights < 0).any() or not abs(weights.sum() - 1.0) < 1e-6:
             raise DamagedFileError("the weights of this table are not a distribution; the file is damaged")
         return cls(observations, values, weights)
-
-
-def _keys(rows: NDArray[Any]) -> Iterator[bytes]:
-    """The bytes of each row; adding zero turns -0.0 into 0.0, because equal observations must have equal bytes."""
-    return (row.tobytes() for row in np.ascontiguousarray(rows + rows.dtype.type(0)))

@@ -135,6 +135,10 @@ class GridWorld(World):
         matrix.eliminate_zeros()
         return matrix
 
+    def walked_cells(self) -> NDArray[np.bool_] | None:
+        """The free cells under the uniform policy, which slips do not change; None with another policy, or directed."""
+        return self.layout.free if self.policy is None and not self.is_directed else None
+
     def action_matrices(self) -> "tuple[csr_array, ...]":
         """(states, states) row-stochastic matrix of each move, slipping included; whatever the policy is."""
         from scipy.sparse import coo_array

@@ -16,8 +16,8 @@ from lapwing.storage.reading import read_bytes
 WALL_CHARACTERS = "X#"
 FREE_CHARACTERS = " ."
 
-MAX_TILES = 10_000_000
-"""Tiles of a canvas, walls included: about ten times the largest world that is solved in a minute."""
+MAX_TILES = 30_000_000
+"""Tiles of a canvas, walls included: about three times the largest world that the multilevel engine was measured on."""
 
 MAX_FILE_BYTES = 4 * MAX_TILES
 
@@ -89,7 +89,8 @@ class Layout:
                     f"layout {name!r} is ragged: row {row} ends at column {len(line)}, row 0 at column {width}; "
                     "make all rows equally long (an editor may have cut spaces at the line's end: use dots)"
                 )
-        free = np.array([[character in FREE_CHARACTERS for character in line] for line in rows], dtype=bool)
+        letters = np.frombuffer("".join(rows).encode("ascii"), dtype=np.uint8)
+        free = np.isin(letters, [ord(character) for character in FREE_CHARACTERS])
         return cls(name, free.reshape(len(rows), width), description)
 
     @classmethod
@@ -111,7 +112,10 @@ class Layout:
 
     def to_text(self) -> str:
         """The layout as text, one line per row, that :meth:`from_text` reads back."""
-        return "\n".join("".join(" " if cell else "X" for cell in row) for row in self.free)
+        rows, columns = self.shape
+        letters = np.full((rows, columns + 1), ord("\n"), dtype=np.uint8)
+        letters[:, :-1] = np.where(self.free, ord(" "), ord("X"))
+        return letters.tobytes()[:-1].decode("ascii")
 
     @property
     def shape(self) -> tuple[int, int]:

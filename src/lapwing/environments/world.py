@@ -162,6 +162,14 @@ class World(Protocol):
         """(states, states) row-stochastic matrix of each action, in order of their numbers; None where not known."""
         return None
 
+    def walked_cells(self) -> NDArray[np.bool_] | None:
+        """(rows, columns) the cells of a uniform walk on a grid; None for any other world.
+
+        Its states are the cells that are True, numbered row by row; each of the four moves has probability 1/4, and a
+        blocked one stays. Such a world can be solved without its transition matrix.
+        """
+        return None
+
     def closed_form(self, count: int) -> ClosedForm | None:
         """The ``count`` eigenpairs with the largest one-step eigenvalues; None where no closed form is known.
 

@@ -62,8 +62,10 @@ def column_signs(vectors: NDArray[np.float64]) -> NDArray[np.float64]:
     Returns:
         (d,) 1 or -1.
     """
-    magnitude = np.abs(vectors)
-    # Entries equal up to rounding are equal: symmetric worlds have many.
-    largest = magnitude >= magnitude.max(axis=0) * (1.0 - 1e-6)
-    first = vectors[np.argmax(largest, axis=0), np.arange(vectors.shape[1])]
-    return np.where(first < 0, -1.0, 1.0)
+    signs = np.ones(vectors.shape[1])
+    for number, column in enumerate(vectors.T):
+        magnitude = np.abs(column)
+        # Entries equal up to rounding are equal: symmetric worlds have many.
+        largest = magnitude >= magnitude.max() * (1.0 - 1e-6)
+        signs[number] = -1.0 if column[np.argmax(largest)] < 0 else 1.0
+    return signs
