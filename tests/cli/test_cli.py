@@ -664,11 +664,11 @@ def test_one_learn_counts_solves_and_certifies_once(run: Any, monkeypatch: pytes
 
 
 def test_solve_takes_an_engine_and_refuses_an_unknown_one(run: Any, tmp_path: Path) -> None:
-    code, out, _ = run(f"solve maze:9x9:1 --dim 4 --engine multilevel --json --out {tmp_path / 'one'}")
-    assert code == 0
+    result = run("solve maze:9x9:1 --dim 4 --engine multilevel --json --out one")
+    assert result.code == 0
     expected = lw.solve("maze:9x9:1", 4).eigenvalues
-    np.testing.assert_allclose(json.loads(out)["eigenvalues"], expected, rtol=1e-6, atol=1e-12)
-    code, _, said = run(f"solve maze:9x9:1 --engine multilevl --out {tmp_path / 'two'}")
-    assert code != 0
-    assert "did you mean multilevel?" in said
-    assert not (tmp_path / "two").exists()
+    np.testing.assert_allclose(lw.load("one").eigenvalues, expected, rtol=1e-6, atol=1e-12)
+    refused = run("solve maze:9x9:1 --engine multilevl --out two")
+    assert refused.code != 0
+    assert "did you mean multilevel?" in refused.err
+    assert not (tmp_path / "two" / "model.json").exists()
