@@ -110,7 +110,7 @@ def test_zero_and_minus_zero_are_one_observation() -> None:
 
 
 def test_observations_that_share_a_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(trajectories, "_row_hashes", lambda rows: np.zeros(len(rows), dtype=np.uint64))
+    monkeypatch.setattr(trajectories, "row_hashes", lambda rows: np.zeros(len(rows), dtype=np.uint64))
     table = ObservationTable()
     assert table.lookup(np.array([[5.0], [3.0], [5.0], [4.0], [3.0]])).tolist() == [0, 1, 0, 2, 1]
     assert table.lookup(np.array([[4.0], [5.0], [6.0]])).tolist() == [2, 0, 3]

@@ -814,7 +814,7 @@ def row_hashes(rows: NDArray[Any]) -> NDArray[np.uint64]:
     Returns:
         (n,) numbers of 64 bits.
     """
-    content = rows.reshape(len(rows), -1).view(np.uint8)
+    content = rows.reshape(len(rows), math.prod(rows.shape[1:])).view(np.uint8)
     width = -(-content.shape[1] // 8)
     factors = _odd_numbers(width)
     hashes = np.empty(len(rows), dtype=np.uint64)
