@@ -611,14 +611,15 @@ def _improved(
             if done[:wanted].all():
                 return x, values, residuals
         still = np.flatnonzero(~done)
+        # Products of strips need contiguous blocks: of any other, the whole would be copied for each strip.
         if len(still) < count:
-            step = step[:, still]
+            step = np.ascontiguousarray(step[:, still])
         for start in range(0, len(still), GROUP):
             some = slice(start, start + GROUP)
             step[:, some] = precondition(np.ascontiguousarray(step[:, some]))
         _project_out(fine, x, step)
         if previous is not None and len(still) < len(active):
-            previous = previous[:, np.isin(active, still)]
+            previous = np.ascontiguousarray(previous[:, np.isin(active, still)])
         active = still
         blocks = [x, step] + ([] if previous is None else [previous])
         values, mix = _ritz(fine, blocks, count, forms)
