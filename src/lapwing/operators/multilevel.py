@@ -34,7 +34,7 @@ Array = NDArray[Any]
 COARSEST = 600  # states of the level that is solved densely
 # Added to the Laplacian, per unit of weight, to make it positive definite: well below the eigenvalues of 10^7 states.
 SHIFT = 1e-12
-TOLERANCE = 1e-4  # of residuals, relative to the eigenvalue
+VALUE_ERROR = 1e-7  # relative error of an eigenvalue that residuals may leave (Kato-Temple: residual^2 / gap)
 LARGEST_ANGLE = 0.02  # sine of the angle to the eigenvector that residuals may leave (Davis-Kahan)
 RESIDUAL_FLOOR = 2e-14  # what rounding leaves of a residual
 # An eigenvalue this small is 0: its vector is known by the smallness of its residual, which rounding makes grow with n.
@@ -601,7 +601,8 @@ def _improved(
     for sweep in range(COARSE_SWEEPS if needed is None else MAX_SWEEPS):
         step = np.empty((fine.size, count), dtype=fine.directions)
         residuals, forms = _residuals(fine, x, values, step)
-        limits = np.minimum(TOLERANCE * np.abs(values), LARGEST_ANGLE * _gaps(values))
+        sizes, gaps = np.abs(values), _gaps(values)
+        limits = np.minimum(np.sqrt(VALUE_ERROR * sizes * np.minimum(gaps, sizes)), LARGEST_ANGLE * gaps)
         floors = np.where(np.abs(values) < NULL_VALUE, NULL_FLOOR, RESIDUAL_FLOOR)
         done = residuals <= np.maximum(limits, floors)
         if needed is not None:

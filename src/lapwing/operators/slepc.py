@@ -17,8 +17,8 @@ INTERPRETER = "/usr/bin/python3"
 BINDINGS = ("/usr/lib/slepcdir", "/usr/lib/petscdir")
 WORKER = Path(__file__).with_name("slepc_worker.py")
 LAST_LINES = 12
-# A process that waits leaves its core to others.
-YIELD = ("--mca", "mpi_yield_when_idle", "1")
+# A process that waits leaves its core to others, and takes whichever is free.
+SHARING = ("--bind-to", "none", "--mca", "mpi_yield_when_idle", "1")
 INSTALL = "apt-get install -y --no-install-recommends python3-slepc4py openmpi-bin"
 
 
@@ -45,8 +45,8 @@ def slepc_eigenpairs(
         raise MissingExtraError(f"engine='slepc' needs mpirun and Debian's slepc4py; install them with: {INSTALL}")
     size = symmetric.shape[0]
     laplacian = csr_array(eye_array(size) - symmetric)
-    command = ["mpirun", "--oversubscribe", *YIELD, "-n", str(processes), INTERPRETER]
-    if os.geteuid() == 0:
+    command = ["mpirun", "--oversubscribe", *SHARING, "-n", str(processes), INTERPRETER]
+    if getattr(os, "geteuid", lambda: None)() == 0:
         command.insert(1, "--allow-run-as-root")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(_bindings()), "OMP_NUM_THREADS": "1"}
     shift = SHIFT - max(largest_mu - 1.0, 0.0)
