@@ -48,7 +48,7 @@ class LaplacianTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Ba
 
     Example:
         >>> import lapwing as lw
-        >>> data = lw.collect("GridMaze-7", 2000, seed=0)
+        >>> data = lw.collect("GridMaze-7", 20_000, seed=0)
         >>> episodes = [data.episode(number) for number in range(data.num_episodes)]
         >>> transformer = LaplacianTransformer(3, steps=50, random_state=0).fit(episodes)
         >>> transformer.transform(data.states()).shape == (data.num_states, 3)

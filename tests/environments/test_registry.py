@@ -230,7 +230,7 @@ def test_a_rule_written_as_a_name_makes_its_world(name: str, layout) -> None:
     "name", ["room:8000x8000", "rooms:2000x2000x5:1", "maze:4000x4000:1", "room:999999999999x1", "rooms:1x1x999999"]
 )
 def test_a_rule_too_large_for_memory_is_refused(name: str) -> None:
-    with pytest.raises(LapwingError, match=r"more than 10,000,000 tiles"):
+    with pytest.raises(LapwingError, match=r"more than 30,000,000 tiles"):
         make_world(name)
 
 
@@ -293,7 +293,7 @@ def test_a_layouts_folder_that_is_no_path_is_refused(layouts: object) -> None:
 
 @pytest.mark.parametrize("name", ["maze:3500x3500", "rooms:3000x3000x1", "room:7000x7000", "maze:100000x100000"])
 def test_a_rule_for_a_world_too_large_is_refused_with_the_limit(name: str) -> None:
-    with pytest.raises(LapwingError, match=f"'{name}' would have more than 10,000,000 tiles"):
+    with pytest.raises(LapwingError, match=f"'{name}' would have more than 30,000,000 tiles"):
         make_world(name)
 
 

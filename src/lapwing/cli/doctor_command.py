@@ -28,7 +28,9 @@ EXTRAS = {
     "atari": ("ale-py", "Atari games (under the GPL)"),
     "minigrid": ("minigrid", "MiniGrid environments"),
     "robotics": ("gymnasium-robotics", "PointMaze and AntMaze"),
-    "ray": ("ray", "studies on a cluster"),
+    "ray": ("ray", "studies and counting on a cluster"),
+    "onnx": ("onnx", "model.export to ONNX"),
+    "sklearn": ("scikit-learn", "the transformer of lapwing.sklearn"),
     "tensorboard": ("tensorboardX", "lapwing learn --log tensorboard"),
     "wandb": ("wandb", "lapwing learn --log wandb"),
 }
