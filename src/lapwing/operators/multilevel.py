@@ -42,7 +42,7 @@ NULL_VALUE, NULL_FLOOR = 5e-12, 1e-12
 COARSE_SWEEPS = 8
 MAX_SWEEPS = 200
 STRIP = 1 << 14  # states for which products are formed at a time
-GROUP = 6  # columns that go through a V-cycle at a time
+GROUP = 4  # columns that go through a V-cycle at a time
 STIRRED = 3  # last columns to which random numbers are added
 SMOOTHING = 3  # degree of the Chebyshev polynomial before and after each coarse correction
 SMOOTHED_SHARE = 8.0  # it damps the part of the spectrum above this fraction of its upper end
@@ -612,15 +612,14 @@ def _improved(
             if done[:wanted].all():
                 return x, values, residuals
         still = np.flatnonzero(~done)
-        # Products of strips need contiguous blocks: of any other, the whole would be copied for each strip.
         if len(still) < count:
-            step = np.ascontiguousarray(step[:, still])
+            step = _columns(step, still)
         for start in range(0, len(still), GROUP):
             some = slice(start, start + GROUP)
             step[:, some] = precondition(np.ascontiguousarray(step[:, some]))
         _project_out(fine, x, step)
         if previous is not None and len(still) < len(active):
-            previous = np.ascontiguousarray(previous[:, np.isin(active, still)])
+            previous = _columns(previous, np.flatnonzero(np.isin(active, still)))
         active = still
         blocks = [x, step] + ([] if previous is None else [previous])
         values, mix = _ritz(fine, blocks, count, forms)
@@ -632,6 +631,16 @@ def _improved(
             f"{residuals[:wanted].max():.1e}); use engine='scipy'"
         )
     return x, values, residuals
+
+
+def _columns(block: Array, chosen: NDArray[np.int64]) -> Array:
+    """Some columns of a contiguous block, contiguous again and in its own memory: products of strips need that."""
+    kept = block.reshape(-1)[: len(block) * len(chosen)].reshape(len(block), len(chosen))
+    for start in range(0, len(block), STRIP):
+        rows = slice(start, start + STRIP)
+        # A row moves towards the beginning of the memory, so that nothing is overwritten that is still to be read.
+        kept[rows] = block[rows][:, chosen]
+    return kept
 
 
 def _gaps(values: NDArray[np.float64]) -> NDArray[np.float64]:
