@@ -5,7 +5,7 @@
     python benchmarks/how_to.py data        # docs/how_much_data.md
     python benchmarks/how_to.py episodes    # docs/finite_episodes.md
 
-Each prints a table in Markdown; `lags` trains six models and takes a minute or two, the others take seconds.
+Each prints a table in Markdown; `lags` trains four models and takes a minute or two, the others take seconds.
 """
 
 import argparse
