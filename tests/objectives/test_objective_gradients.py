@@ -269,5 +269,6 @@ def average_gradient(objective: Objective, operator: np.ndarray, table: jax.Arra
     def sampled(u: jax.Array, ids: jax.Array) -> jax.Array:
         return objective.loss((), Values(*u[ids]))[0]
 
-    gradients = jax.jit(jax.vmap(lambda ids: jax.grad(sampled)(table, ids)))(draws)
+    # One after another: factorisations of so large a batch can lock up the few threads that XLA has on a small machine.
+    gradients = jax.jit(lambda draws: jax.lax.map(lambda ids: jax.grad(sampled)(table, ids), draws))(draws)
     return np.asarray(gradients.mean(0)), np.asarray(gradients.std(0)) / 200
