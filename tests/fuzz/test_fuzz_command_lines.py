@@ -1,6 +1,7 @@
 """Any words after ``lapwing``: an exit code that means something, a word of explanation, and nothing half-written."""
 
 import contextlib
+import itertools
 import os
 import shutil
 import tempfile
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 import lapwing as lw
 from lapwing.cli import main as cli
+from lapwing.cli.online_command import OnlineCommand
 from lapwing.data.trajectories import MANIFEST as DATA_MANIFEST
 from lapwing.data.trajectories import Trajectories
 from lapwing.report.run_folder import write_run
@@ -134,10 +136,11 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", autouse=True)
 def light_work(template: Path) -> Iterator[None]:
-    """Training, studies and the doctor's own try take seconds and read no words: they are left out."""
-    learned = lw.load(template / "learned")
+    """Training, studies and the doctor's own try read no words and take seconds: they are left out, streams short."""
+    learned, pieces = lw.load(template / "learned"), OnlineCommand._pieces
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("lapwing.training.learner.Learner.fit_many", lambda _, __, seeds, **___: [learned] * len(seeds))
+        patch.setattr(OnlineCommand, "_pieces", lambda *given: itertools.islice(pieces(*given), 1))
         patch.setattr("lapwing_paper.reproduction.carry_out", lambda *_, **__: None)
         patch.setattr(
             "lapwing.cli.doctor_command.tiny_run", lambda: {"solve_seconds": 0.0, "learn_seconds": 0.0, "cosine": 1.0}
