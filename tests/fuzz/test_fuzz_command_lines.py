@@ -179,7 +179,7 @@ def check_what_is_left(place: Path, before: dict[str, bytes], code: int) -> None
             Trajectories.load((place / name).parent)
 
 
-@settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(line=command_lines())
 def test_any_words_end_with_a_code_an_explanation_and_whole_files(
     line: list[str], template: Path, capsys: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory
