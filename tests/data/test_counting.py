@@ -228,6 +228,7 @@ def test_an_unknown_place_is_refused(on: Any) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:os.fork", "ignore::pytest.PytestUnraisableExceptionWarning")  # JAX at forks of Ray
 def test_ray_gives_the_same_counts_and_names_a_bad_shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ray = pytest.importorskip("ray")
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
