@@ -149,8 +149,6 @@ def vamp(data: lw.Trajectories, dim: int, seed: int) -> tuple[np.ndarray, Callab
 
 
 def nystroem(data: lw.Trajectories, dim: int, seed: int) -> tuple[np.ndarray, Callable]:
-    from kooplearn.kernel import NystroemKernelRidge
-
     points = flat(data.observations)
     centre, spread = points.mean(axis=0), np.maximum(points.std(axis=0), 1e-6)
     scaled = lambda x: ((flat(x) - centre) / spread).astype(np.float64)  # noqa: E731
@@ -158,8 +156,16 @@ def nystroem(data: lw.Trajectories, dim: int, seed: int) -> tuple[np.ndarray, Ca
     some = np.random.default_rng(seed).permutation(data.num_episodes)[: 20_000 * data.num_episodes // data.num_states]
     path = scaled(data.take(some).observations)
     gamma = 2.0 / points.shape[1]
+    return nystroem_eigenfunctions(path, scaled, dim, seed, gamma)
+
+
+def nystroem_eigenfunctions(
+    path: np.ndarray, scaled: Callable, dim: int, seed: int, gamma: float, lag: int = 1
+) -> tuple[np.ndarray, Callable]:
+    from kooplearn.kernel import NystroemKernelRidge
+
     model = NystroemKernelRidge(
-        n_components=dim, kernel="rbf", gamma=gamma, alpha=1e-6, n_centers=300, random_state=seed
+        n_components=dim, lag_time=lag, kernel="rbf", gamma=gamma, alpha=1e-6, n_centers=300, random_state=seed
     ).fit(path)
     values = model.eig()
     order = np.argsort(-values.real)[:dim]

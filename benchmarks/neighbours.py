@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from beyond_the_table import Functions, feature_map, flat, pairs_of
+from beyond_the_table import Functions, feature_map, flat, nystroem_eigenfunctions, pairs_of
 from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import eigsh
 from scipy.spatial import cKDTree
@@ -133,8 +133,6 @@ def deeptime_vamp(data: lw.Trajectories, seed: int) -> Found:
 
 
 def kooplearn_nystroem(data: lw.Trajectories, seed: int) -> Found:
-    from kooplearn.kernel import NystroemKernelRidge
-
     points, labels = states_of(data) if data.has_table else (flat(data.observations), np.arange(data.num_states))
     centre, spread = points.mean(axis=0), points.std(axis=0)
     scaled = lambda x: ((flat(x) - centre) / spread).astype(np.float64)  # noqa: E731
@@ -142,17 +140,7 @@ def kooplearn_nystroem(data: lw.Trajectories, seed: int) -> Found:
     length = int(data.offsets[1])
     count = KOOPLEARN_PAIRS // (length - 1)
     path = scaled(points[labels[: count * length].reshape(count, length).T.ravel()])
-    model = NystroemKernelRidge(
-        n_components=DIM, lag_time=count, kernel="rbf", gamma=1.0, alpha=1e-6, n_centers=300, random_state=seed
-    ).fit(path)
-    values = model.eig()
-    order = np.argsort(-values.real)[:DIM]
-
-    def evaluate(x: np.ndarray) -> np.ndarray:
-        parts = [model.eig(eval_right_on=scaled(x[i : i + 4096]))[1][:, order].real for i in range(0, len(x), 4096)]
-        return np.concatenate(parts)
-
-    return values.real[order], evaluate
+    return nystroem_eigenfunctions(path, scaled, DIM, seed, gamma=1.0, lag=count)
 
 
 def spectral_embedding(data: lw.Trajectories, seed: int) -> Found:

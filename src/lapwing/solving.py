@@ -129,8 +129,8 @@ def solve(
         rho: see :func:`operator`.
         layouts: see :func:`operator`.
         engine: ``"scipy"`` factorises the matrix and has residuals at rounding; ``"multilevel"`` coarsens the states,
-            needs memory for a few blocks of vectors only and stops at residuals of 1e-4 of an eigenvalue, which leaves
-            eigenvalues with relative errors far below 1e-6; ``"slepc"`` factorises in two processes under ``mpirun``,
+            needs memory for a few blocks of vectors only and stops where residuals leave relative errors of 1e-7 in
+            eigenvalues; ``"slepc"`` factorises in two processes under ``mpirun``,
             ``"slepc:8"`` in eight; ``"auto"`` is scipy up to two million states and multilevel beyond. A closed form
             needs no engine.
         say: called with a short message when a long stage begins.
@@ -176,17 +176,24 @@ def solve(
             if large and is_open(cells):
                 return _from_cells(source, cells, dim, chosen, say)
     built = operator(source, rho=rho)
+    _warn_if_disconnected(built.num_components(), built.metadata)
     # The noise of components is estimated from the first episodes; what was counted has kept those.
     data = source.sample if isinstance(source, TransitionCounts) else source
-    if isinstance(data, Trajectories) and built.num_states < 2:
+    return _from_operator(built, data if isinstance(data, Trajectories) else None, dim, chosen, chosen_engine, say)
+
+
+def _from_operator(
+    built: Operator, data: Trajectories | None, dim: int, definition: Definition, engine: "_Engine", say: Say | None
+) -> LaplacianRepresentation:
+    """Eigenvectors as a table over the states of an operator; ``data`` are those that it was counted from."""
+    if data is not None and built.num_states < 2:
         raise ProblemError(one_state())
-    _warn_if_disconnected(built.num_components(), built.metadata)
-    pairs, kept = _pairs_with_whole_cluster(built, dim, chosen_engine, say)
+    pairs, kept = _pairs_with_whole_cluster(built, dim, engine, say)
     everything = pairs.vectors / np.sqrt(built.rho)[:, None]
     pairs = pairs._replace(vectors=everything)
     everything *= column_signs(everything)
     noise = None
-    if isinstance(data, Trajectories):
+    if data is not None:
         numbers = LookupEncoder(built.observations, everything, built.rho).numbers_of(np.asarray(data.observations))
         noise = np.zeros(kept)
         if built.visits is not None:
@@ -201,7 +208,7 @@ def solve(
         encoder=LookupEncoder(built.observations, values, built.rho),
         mu=1.0 - pairs.values[:kept],
         dim=dim,
-        definition=chosen,
+        definition=definition,
         exact=built.exact,
         residuals=pairs.residuals[:kept],
         data_angles=noise,
