@@ -30,7 +30,10 @@ settings.load_profile("lapwing")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Share compiled programs between the workers of a run, their modules and the commands that they start."""
+    """One thread of BLAS for each worker, and compiled programs shared by workers, modules and commands."""
+    # Workers are as many as cores: more threads than that only wait for each other.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
     folder = tempfile.TemporaryDirectory(prefix="lapwing-compiled-", ignore_cleanup_errors=True)

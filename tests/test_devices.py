@@ -57,7 +57,6 @@ found["fourier"] = learned(points)
 found["images"] = learned(images, encoder="conv(channels=(4,))", batches="sampled", separate_constraints=True)
 found["exact"] = learned(maze)
 found["two seeds"] = learned(points, (0, 1))
-found["three seeds"] = learned(points, (0, 1, 2))
 
 rng = np.random.default_rng(0)
 labels = rng.integers(0, 20, (2, points.num_states)).astype(np.int32)
@@ -68,7 +67,7 @@ found["fit"] = losses(fitted, fit_source(points.observations, targets, 33))
 np.savez(sys.argv[1], **found)
 """
 
-CASES = ["fourier", "images", "exact", "two seeds", "three seeds", "fit"]
+CASES = ["fourier", "images", "exact", "two seeds", "fit"]
 
 # Every process learns, is stopped by a signal to the second one, resumes, and learns once more by the command line.
 WRITING = """

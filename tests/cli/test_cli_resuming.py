@@ -76,7 +76,7 @@ def same_result(one: str, other: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("more", ["", "--batches sampled --batch-size 64", "--exact"])
+@pytest.mark.parametrize("more", ["", "--batches sampled --batch-size 64"])
 def test_a_run_that_was_interrupted_goes_on_to_the_same_files(
     run: Any, monkeypatch: pytest.MonkeyPatch, more: str
 ) -> None:
