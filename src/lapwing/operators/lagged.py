@@ -1,7 +1,7 @@
 """Lagged covariances of functions along trajectories, and the eigenvalues they give free of fast modes."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +83,18 @@ class LaggedSums(NamedTuple):
         with np.errstate(invalid="ignore"):
             return LaggedMoments(self.products[kept].sum(axis=0) / pairs, self.grams[kept].sum(axis=0) / pairs)
 
+    def block(self, number: int) -> LaggedMoments:
+        """Means over one block.
+
+        Args:
+            number: of the block.
+
+        Returns:
+            The moments; NaN at a lag that no episode has.
+        """
+        one = slice(number, number + 1)
+        return LaggedSums(self.products[one], self.grams[one], self.pairs[one]).moments()
+
     def only(self, lags: Sequence[int]) -> "LaggedSums":
         """The sums of some of the lags.
 
@@ -123,16 +135,21 @@ def lagged_sums(values_at: ValuesAt, data: Trajectories, lags: Sequence[int], bl
     """
     chunks = -(-data.num_states // (blocks * CHUNK_STATES))
     size = -(-data.num_states // (blocks * chunks))
-    found: list[list[tuple[NDArray[np.float64], NDArray[np.float64], int]]] = []
-    for begin in range(0, data.num_states, size):
+    found: list[list[NDArray[Any]]] = []
+    for number, begin in enumerate(range(0, data.num_states, size)):
         end = min(begin + size, data.num_states)
         positions = np.arange(begin, min(end + max(lags), data.num_states))
         values = np.asarray(values_at(data.rows(positions)), dtype=np.float64)
         left = data.steps_left(begin, end)
-        found.append([_pair_sums(values, np.flatnonzero(left >= lag), lag) for lag in lags])
-    parts = [np.array([[one[part] for one in row] for row in found]) for part in range(3)]
-    starts = np.arange(0, len(found), chunks)
-    return LaggedSums(*(np.add.reduceat(part, starts, axis=0) for part in parts))
+        sums = [_pair_sums(values, np.flatnonzero(left >= lag), lag) for lag in lags]
+        part = [np.array([one[column] for one in sums]) for column in range(3)]
+        if number % chunks:
+            # In place: sums of hundreds of functions are large.
+            for total, more in zip(found[-1], part, strict=True):
+                np.add(total, more, out=total)
+        else:
+            found.append(part)
+    return LaggedSums(*(np.stack(parts) for parts in zip(*found, strict=True)))
 
 
 def _pair_sums(

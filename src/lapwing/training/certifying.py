@@ -28,6 +28,7 @@ from lapwing.operators.lags import LagDistribution, geometric_lags
 from lapwing.operators.operator import KNOWN_ROWS, Operator, operator_and_rows
 from lapwing.representation import LaplacianRepresentation
 from lapwing.training.batches import rows_of
+from lapwing.training.fitting import with_constant
 from lapwing.training.moments import MomentEstimator, Moments, TableMoments, WalkMoments
 from lapwing.training.read_out import (
     LONG_LAGS,
@@ -37,7 +38,6 @@ from lapwing.training.read_out import (
     spectral_estimate,
     sums_at_lags,
     with_canonical_signs,
-    with_constant,
 )
 
 MIXED = "mixed"

@@ -51,6 +51,11 @@ class Targets(NamedTuple):
     tables: NDArray[np.float32]
     mu: NDArray[np.float64]
 
+    @property
+    def num_rows(self) -> int:
+        """How many observations there are."""
+        return self.labels.shape[1]
+
     def at(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """The wanted values.
 
@@ -217,6 +222,18 @@ def table_draws(weights: NDArray[np.float64]) -> NDArray[np.int32]:
     return np.minimum(found, len(weights) - 1)
 
 
+def with_constant(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Functions behind the constant one, the eigenfunction of the eigenvalue 0.
+
+    Args:
+        values: (n, d).
+
+    Returns:
+        (n, 1 + d) with a first column of 1.
+    """
+    return np.concatenate([np.ones((len(values), 1)), np.asarray(values, dtype=np.float64)], axis=1)
+
+
 def cell_targets(
     values: NDArray[np.float32],
     data: Trajectories,
@@ -241,7 +258,7 @@ def cell_targets(
     Returns:
         Targets at the data's observations.
     """
-    points, lag = _diffusion_points(values, data, dim, longest_lag)
+    points, lag = diffusion_points(values, data, dim, longest_lag)
     size = min(MOST_CELLS, max(2 * count, data.num_states // STATES_PER_CELL))
     labels = [nearest_cells(points, k_means_centres(points, size, rng)) for _ in range(partitions)]
     tables = [_solved_cells(_flow(cells, data, lag), count) for cells in labels]
@@ -269,7 +286,7 @@ def of_neighbours(targets: Targets, data: Trajectories) -> Targets:
     return Targets(np.concatenate([after, before]), halves, targets.mu)
 
 
-def _diffusion_points(
+def diffusion_points(
     values: NDArray[np.float32], data: Trajectories, dim: int, longest_lag: int
 ) -> tuple[NDArray[np.float32], int]:
     """Components over the square roots of their eigenvalues, and the lag at which to count between cells of them."""

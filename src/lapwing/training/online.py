@@ -38,10 +38,18 @@ from lapwing.storage.checkpoints import (
 )
 from lapwing.training.batches import PairPool, Source
 from lapwing.training.config import GIVEN, LearnConfig, make_config
-from lapwing.training.fitting import REGRESSION, Targets, cell_targets, fit_source, of_neighbours, table_targets
+from lapwing.training.fitting import (
+    REGRESSION,
+    Targets,
+    cell_targets,
+    fit_source,
+    of_neighbours,
+    table_targets,
+    with_constant,
+)
 from lapwing.training.loop import LearningDivergedError
 from lapwing.training.moments import draw_walks
-from lapwing.training.read_out import ReadOut, fitted_matrix, with_constant
+from lapwing.training.read_out import ReadOut, fitted_matrix
 from lapwing.training.refit import encoded, with_solved_last_layer
 from lapwing.training.state import StepInfo, TrainState, init, run_steps
 from lapwing.training.task import CONTINUOUS_SCALES, checked_network, network_kind, network_of, new_network, prepare

@@ -38,9 +38,10 @@ from lapwing.operators.operator import KNOWN_ROWS, Operator, operator_from_traje
 from lapwing.operators.ritz import ritz_from_forms
 from lapwing.representation import LaplacianRepresentation
 from lapwing.training.batches import rows_of
-from lapwing.training.fitting import Targets
+from lapwing.training.fitting import Targets, with_constant
 from lapwing.training.loop import UnreadableSeedError
 from lapwing.training.moments import QUICK_WALKS, MomentEstimator, Moments, TableMoments, WalkMoments
+from lapwing.training.smooth_functions import AnyTargets
 from lapwing.training.state import TrainState, one_seed
 from lapwing.training.task import Task
 
@@ -121,7 +122,7 @@ class ReadOut:
             assert isinstance(task.data, Trajectories)
             self.estimator = WalkMoments(task.data, task.lags, quick_walks=QUICK_WALKS // self._share)
         # What the network of each seed was fitted to last; empty where it was trained by the objective alone.
-        self.targets: list[Targets] = [] if task.targets is None else [task.targets] * len(task.seeds)
+        self.targets: list[AnyTargets] = [] if task.targets is None else [task.targets] * len(task.seeds)
         # Whether the outputs are as many as there are states, so that no component is missing.
         self.complete = task.operator is not None and task.width >= task.operator.num_states
         exact = isinstance(task.data, Operator) and task.data.exact
@@ -161,7 +162,7 @@ class ReadOut:
         converged = max(seen["angle"] for seen in by_seed) < CONVERGED_ANGLE
         return by_seed, config.stop_when_converged and converged and not self.task.round_steps
 
-    def fitted(self, state: TrainState, targets: Targets, monitor: Monitor | None) -> list[dict[str, float]]:
+    def fitted(self, state: TrainState, targets: AnyTargets, monitor: Monitor | None) -> list[dict[str, float]]:
         """How far the network of one seed is from what it is fitted to.
 
         Args:
@@ -291,11 +292,11 @@ class ReadOut:
         return int(bool(self.targets))
 
     def _fit(
-        self, outputs_at: ValuesAt, targets: Targets, most: int
+        self, outputs_at: ValuesAt, targets: AnyTargets, most: int
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(1 + d, 1 + m) from a constant and the outputs to components nearest to the targets; (1 + m,) their sines."""
         rho = None if self.task.operator is None else self.task.operator.rho
-        count = len(targets.labels[0])
+        count = targets.num_rows
         rows = np.arange(count) if rho is not None else np.arange(0, count, -(-count // most))
         outputs, wanted = outputs_at(rows), targets.at(rows)
         outputs = outputs if self._constant else with_constant(outputs)
@@ -303,17 +304,18 @@ class ReadOut:
             outputs, with_constant(wanted), np.full(len(rows), 1.0 / len(rows)) if rho is None else rho
         )
 
-    def _fitted_estimate(self, outputs_at: ValuesAt, moments: Moments, targets: Targets) -> SpectralEstimate:
+    def _fitted_estimate(self, outputs_at: ValuesAt, moments: Moments, targets: AnyTargets) -> SpectralEstimate:
         matrix, sines = self._fit(outputs_at, targets, FITTED_ROWS)
         found = spectral_estimate(moments.rotated(matrix), self.estimator.lags, False, self.tolerance)
         mu = np.minimum.accumulate(np.append(1.0, targets.mu))
         return found._replace(matrix=matrix @ found.matrix, mu=mu, angles=sines)
 
-    def _solved_at(self, targets: Targets) -> ValuesAt:
+    def _solved_at(self, targets: AnyTargets) -> ValuesAt:
         """A constant and what was solved, by row of the data's observations; 0 at states without a transition."""
         assert isinstance(self.task.data, Trajectories)
         if self.task.operator is None:
             return lambda rows: with_constant(targets.at(rows))
+        assert isinstance(targets, Targets)
         table = with_constant(targets.tables[0])
         numbers = self._lookup(table).numbers_of(np.asarray(self.task.data.observations))
         return lambda rows: np.where(numbers[rows, None] >= 0, table[numbers[rows]], 0.0)
@@ -322,7 +324,7 @@ class ReadOut:
         self,
         values_at: ValuesAt,
         estimate: SpectralEstimate,
-        targets: Targets | None,
+        targets: AnyTargets | None,
         sample: NDArray[np.float64],
         seed: int,
     ) -> tuple[SpectralEstimate, NDArray[np.float64]]:
@@ -361,7 +363,9 @@ class ReadOut:
         mean = np.mean([np.pad(values, (0, count - len(values)), mode="edge") for values in found], axis=0)
         return np.asarray(mean - (1.0 - estimate.mu))
 
-    def _noise(self, values_at: ValuesAt, estimate: SpectralEstimate, targets: Targets | None) -> NDArray[np.float64]:
+    def _noise(
+        self, values_at: ValuesAt, estimate: SpectralEstimate, targets: AnyTargets | None
+    ) -> NDArray[np.float64]:
         """Sines by which noise in the data turns components: of what was solved, where something was."""
         data, operator = self.task.data, self.task.operator
         assert isinstance(data, Trajectories)
@@ -593,18 +597,6 @@ def lag_rotated(estimate: SpectralEstimate, moments: LaggedMoments) -> SpectralE
         residuals=estimate.residuals[: 1 + count],
         angles=angles,
     )
-
-
-def with_constant(values: NDArray[Any]) -> NDArray[np.float64]:
-    """Functions behind the constant one, the eigenfunction of the eigenvalue 0.
-
-    Args:
-        values: (n, d).
-
-    Returns:
-        (n, 1 + d) with a first column of 1.
-    """
-    return np.concatenate([np.ones((len(values), 1)), np.asarray(values, dtype=np.float64)], axis=1)
 
 
 def merge_inseparable(values: NDArray[np.float64], residuals: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -28,6 +28,7 @@ from lapwing.training.fitting import (
     streamed_fit,
 )
 from lapwing.training.loop import Progress, Trained, train
+from lapwing.training.smooth_functions import AnyTargets, SmoothTargets, smooth_targets, table_of_rows
 from lapwing.training.state import TrainState, init, one_seed, stacked
 from lapwing.training.task import Task
 
@@ -37,10 +38,12 @@ SOLVED_ROWS = 1 << 18
 # States from which cells are made before the last round, and episodes that must be among them.
 ENOUGH_STATES = 1 << 18
 FEWEST_EPISODES = 100
+# States at which a network is fitted to smooth functions.
+FITTED_STATES = 1 << 20
 
 Callback = Callable[[Progress], None]
 
-Inspect = Callable[[TrainState, Targets], list[dict[str, float]]]
+Inspect = Callable[[TrainState, AnyTargets], list[dict[str, float]]]
 """Numbers to report of one seed's network, given what it is fitted to."""
 
 
@@ -53,7 +56,7 @@ class Refitted(NamedTuple):
     """
 
     end: Trained
-    targets: list[Targets]
+    targets: list[AnyTargets]
 
 
 def refit(
@@ -112,11 +115,12 @@ def _refit_seed(
             data, partitions = task.data, PARTITIONS
         rng = np.random.default_rng([seed, turn])
         values = encoded(state.encoder, data)
-        targets = cell_targets(values, data, config.dim, task.width, partitions, rng, longest_lag)
+        smooth = smooth_targets(values, data, config.dim, task.width, rng) if last else None
+        targets = smooth or cell_targets(values, data, config.dim, task.width, partitions, rng, longest_lag)
         key = jax.random.fold_in(jax.random.key(seed), 1 + turn)
         end = train(
             replace(init(state.encoder, REGRESSION, optimisers[turn], key), objective_state=eigenvalues),
-            _fit_source(task, data, of_neighbours(targets, data), seed),
+            _fit_source(task, data, targets, seed),
             steps,
             config.log_every,
             _inspecting(inspect, targets if last else None),
@@ -129,12 +133,13 @@ def _refit_seed(
         done += steps
     if config.solve_last_layer:
         started = time.perf_counter()
-        state = with_solved_last_layer(state, data.observations, of_neighbours(targets, data))
+        wanted = of_neighbours(targets, data) if isinstance(targets, Targets) else targets
+        state = with_solved_last_layer(state, data.observations, wanted)
         spent += time.perf_counter() - started
     return Refitted(Trained(state, history, spent, True), [targets])
 
 
-def with_solved_last_layer(state: TrainState, observations: NDArray[Any], targets: Targets) -> TrainState:
+def with_solved_last_layer(state: TrainState, observations: NDArray[Any], targets: AnyTargets) -> TrainState:
     """The state with the last dense layer of its network solved: least squares towards the targets over all rows.
 
     Steps of small batches leave the last layer noisy, and so the components rough at one step. Where rows are few, the
@@ -172,8 +177,13 @@ def _last_layer(encoder: Any) -> Any:
     return encoder.module.network.layers[-1]
 
 
-def _fit_source(task: Task, data: Trajectories, targets: Targets, seed: int) -> Source | Streamed:
+def _fit_source(task: Task, data: Trajectories, targets: AnyTargets, seed: int) -> Source | Streamed:
     """Batches of states with their targets, in parts where the data are larger than what may be held."""
+    if isinstance(targets, SmoothTargets):
+        # Of smooth functions of few inputs some states say as much as all.
+        rows = np.arange(0, targets.num_rows, -(-targets.num_rows // FITTED_STATES))
+        return fit_source(rows_of(data.observations, rows), table_of_rows(targets, rows), task.fitted_rows)
+    targets = of_neighbours(targets, data)
     limit = task.held_bytes
     if data is task.data and isinstance(task.source, PairSampler) and limit is None:
         # On the device already.
@@ -198,7 +208,7 @@ def _some_episodes(data: Trajectories, held_bytes: int | None) -> Trajectories:
 
 
 def _inspecting(
-    inspect: Inspect | None, targets: Targets | None
+    inspect: Inspect | None, targets: AnyTargets | None
 ) -> Callable[[TrainState], tuple[list[dict[str, float]], bool]] | None:
     """What the loop calls after each chunk; before the last round there is nothing to look at."""
     return None if inspect is None or targets is None else lambda state: (inspect(state, targets), False)
