@@ -24,6 +24,7 @@ from lapwing_paper.study_worlds import StudyWorld
 FORMAT = "lapwing-study-run"
 VERSION = 2
 MANIFEST = "run.json"
+DIGEST = "sha256:"
 
 DONE, FAILED, DAMAGED, MISSING = "done", "failed", "damaged", "missing"
 
@@ -217,7 +218,7 @@ class RunStore:
             "format": FORMAT,
             "version": VERSION,
             "status": status,
-            "run": {**run.specification(), "origin": None if run.world is None else run.world.origin},
+            "run": {**without_layout(run.specification()), "origin": None if run.world is None else run.world.origin},
             "versions": versions(),
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": seconds,
@@ -234,8 +235,8 @@ class RunStore:
             record = msgspec.convert(content, RunRecord)
         except msgspec.ValidationError as error:
             raise DamagedFileError(f"{path} is damaged: {error}") from error
-        specification = json.loads(json.dumps(run.specification()))
-        if {name: record.run.get(name) for name in specification} != specification:
+        specification = json.loads(json.dumps(without_layout(run.specification())))
+        if without_layout({name: record.run.get(name) for name in specification}) != specification:
             raise DamagedFileError(f"{path} is damaged: it describes another run")
         if record.components is not None and Path(record.components).name != record.components:
             raise DamagedFileError(f"{path} is damaged: it names a file outside its folder")
@@ -290,6 +291,22 @@ class Results:
         points = min(len(history) for history in histories)
         steps = np.array([row["step"] for row in histories[0][:points]])
         return steps, np.array([[row.get(name, np.nan) for row in history[:points]] for history in histories])
+
+
+def without_layout(specification: dict[str, Any]) -> dict[str, Any]:
+    """What is kept of a run's specification: of a layout only its digest, because it may not be ours to publish.
+
+    Args:
+        specification: of a run, as a worker needs it or as it was kept.
+
+    Returns:
+        The same with ``sha256:`` and 64 digits in the place of the layout's text.
+    """
+    world = specification.get("world")
+    if not isinstance(world, dict) or not isinstance(text := world.get("layout"), str) or text.startswith(DIGEST):
+        return specification
+    digest = DIGEST + hashlib.sha256(text.encode()).hexdigest()
+    return {**specification, "world": {**world, "layout": digest}}
 
 
 def versions() -> dict[str, str]:

@@ -1,6 +1,7 @@
 """Runs as files: read back exactly as written, complete or not there, and damage is explained."""
 
 import errno
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,17 @@ import pytest
 
 from lapwing.errors import CannotWriteError, DataError, LapwingError
 from lapwing_paper import run_store as store_module
-from lapwing_paper.run_store import DAMAGED, DONE, FAILED, MISSING, Outcome, RunStore, StudyRun
+from lapwing_paper.run_store import (
+    DAMAGED,
+    DONE,
+    FAILED,
+    MISSING,
+    Outcome,
+    RunStore,
+    StudyRun,
+    record_checksum,
+    without_layout,
+)
 from lapwing_paper.study_worlds import study_world
 
 RUN = StudyRun("ALLO", study_world("GridMaze-7", None), 0, {"options": {"steps": 5}})
@@ -79,10 +90,28 @@ def test_a_history_whose_reports_lack_columns_is_read_back_too(store: RunStore, 
 
 def test_the_record_states_what_was_done_with_what_and_when(written: RunStore) -> None:
     content = json.loads((written.folder(RUN) / "run.json").read_text())
-    assert content["run"] == {**RUN.specification(), "origin": "own layout, same geometry"}
+    assert content["run"] == {**without_layout(RUN.specification()), "origin": "own layout, same geometry"}
     assert content["versions"]["numpy"] == np.__version__
     assert {"python", "lapwing", "jax", "machine"} <= set(content["versions"])
     assert len(content["date"]) == len("2024-01-31T12:00:00+00:00")
+
+
+def test_a_kept_run_carries_the_digest_of_its_layout_and_not_the_layout(written: RunStore) -> None:
+    path = written.folder(RUN) / "run.json"
+    kept = json.loads(path.read_text())["run"]["world"]["layout"]
+    text = RUN.specification()["world"]["layout"]
+    assert kept == f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+    assert not any(line in path.read_text() for line in text.splitlines())
+
+
+def test_a_run_that_was_kept_with_its_layout_is_read_and_another_layout_is_not_this_run(written: RunStore) -> None:
+    path = written.folder(RUN) / "run.json"
+    record = json.loads(path.read_text())
+    for layout, status in ((RUN.specification()["world"]["layout"], DONE), ("XXX", DAMAGED)):
+        record["run"]["world"]["layout"] = layout
+        record.pop("checksum", None)
+        path.write_text(json.dumps({**record, "checksum": record_checksum(record)}))
+        assert written.look(RUN).status == status
 
 
 def test_a_run_that_was_never_made_is_missing(store: RunStore) -> None:
