@@ -41,7 +41,7 @@ from lapwing.training.batches import rows_of
 from lapwing.training.fitting import Targets, with_constant
 from lapwing.training.loop import UnreadableSeedError
 from lapwing.training.moments import QUICK_WALKS, MomentEstimator, Moments, TableMoments, WalkMoments
-from lapwing.training.smooth_functions import AnyTargets
+from lapwing.training.smooth_functions import AnyTargets, SmoothTargets
 from lapwing.training.state import TrainState, one_seed
 from lapwing.training.task import Task
 
@@ -332,7 +332,8 @@ class ReadOut:
         data, operator = self.task.data, self.task.operator
         assert isinstance(data, Trajectories)
         solved_at = values_at if targets is None else self._solved_at(targets)
-        lagged = self._lagged_sums(values_at)
+        # Smooth functions say more of eigenvalues than the network that is fitted to them: it is never as smooth.
+        lagged = self._lagged_sums(solved_at if isinstance(targets, SmoothTargets) else values_at)
         if lagged is not None:
             several = self._eigenvalue_estimates(*lagged, None if targets is None else solved_at)
             if targets is not None and disagree(several[0], several[1], self.task.config.dim):
