@@ -335,6 +335,7 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--methods", nargs="+", default=["lapwing", "counting", *BASELINES, "limit"])
     parser.add_argument("--preset", default="default")
+    parser.add_argument("--smooth-functions", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--solve-last-layer", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--out", type=Path, default=Path("beyond_the_table.jsonl"))
     parser.add_argument("--table", type=Path, default=None)
@@ -346,7 +347,11 @@ def main() -> None:
     for seed in given.seeds:
         for world in given.worlds:
             transitions = SIZES.get(world, 1_000_000) if given.transitions is None else given.transitions
-            options = {"preset": given.preset, "solve_last_layer": given.solve_last_layer}
+            options = {
+                "preset": given.preset,
+                "smooth_functions": given.smooth_functions,
+                "solve_last_layer": given.solve_last_layer,
+            }
             run(world, transitions, seed, options, given.methods, given.out)
 
 

@@ -151,9 +151,11 @@ def test_options_are_recorded_and_the_last_layer_is_left_as_it_is_where_that_is_
     walk: Trajectories, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(refit, "with_solved_last_layer", lambda *_: pytest.fail("was to be left out"))
-    config = lw.learn(walk, 3, steps=4, refit=1, solve_last_layer=False, **FEW).metadata["config"]
+    monkeypatch.setattr(refit, "smooth_targets", lambda *_: pytest.fail("was to be left out"))
+    given = {"refit": 1, "smooth_functions": False, "solve_last_layer": False}
+    config = lw.learn(walk, 3, steps=4, **given, **FEW).metadata["config"]
     recorded = json.loads(json.dumps(config))
-    assert (recorded["refit"], recorded["solve_last_layer"]) == (1, False)
+    assert {name: recorded[name] for name in given} == given
 
 
 @pytest.mark.parametrize(("kind", "shape"), [("fourier", (2,)), ("mlp", (9,)), ("conv", (8, 8, 1))])

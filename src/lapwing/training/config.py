@@ -66,6 +66,9 @@ class LearnConfig:
     refit: int = 3
     """Where exact batches are not possible: rounds in which the network is fitted to eigenvectors that were solved, of
     the distinct observations or of cells of the representation; all but a share of the steps go there. 0 for none."""
+    smooth_functions: bool = True
+    """In the last round of ``refit``, of up to 8 inputs: fit to eigenfunctions in a span of smooth functions of them,
+    where data held out prefer those to cells."""
     solve_last_layer: bool = True
     """After the rounds of ``refit`` by cells: solve the network's last layer in closed form over all the data."""
     refine: Literal["ritz", "none"] = "ritz"

@@ -115,7 +115,9 @@ def _refit_seed(
             data, partitions = task.data, PARTITIONS
         rng = np.random.default_rng([seed, turn])
         values = encoded(state.encoder, data)
-        smooth = smooth_targets(values, data, config.dim, task.width, rng) if last else None
+        smooth = None
+        if last and config.smooth_functions:
+            smooth = smooth_targets(values, data, config.dim, task.width, rng)
         targets = smooth or cell_targets(values, data, config.dim, task.width, partitions, rng, longest_lag)
         key = jax.random.fold_in(jax.random.key(seed), 1 + turn)
         end = train(
