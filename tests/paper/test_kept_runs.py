@@ -1,0 +1,51 @@
+"""The finished runs that the repository keeps: whole, without layouts, and enough to rebuild a table."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lapwing_paper.run_store import DIGEST, MANIFEST, record_checksum
+
+KEPT = Path(__file__).resolve().parents[2] / "studies" / "runs"
+MANIFESTS = sorted(KEPT.glob(f"*/{MANIFEST}"))
+
+
+def test_there_are_some() -> None:
+    assert len(MANIFESTS) >= 10
+    assert sum(path.stat().st_size for path in KEPT.rglob("*") if path.is_file()) < 20_000_000
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.parent.name)
+def test_a_kept_run_is_whole_and_carries_no_layout(path: Path) -> None:
+    record = json.loads(path.read_text(encoding="utf-8"))
+    assert record.pop("checksum") == record_checksum(record)
+    assert record["status"] == "done"
+    world = record["run"]["world"]
+    assert world is None or world.get("layout", DIGEST).startswith(DIGEST)
+    components = [one.name for one in path.parent.iterdir() if one.name != MANIFEST]
+    assert components == ([record["components"]] if record["components"] else [])
+
+
+@pytest.mark.slow
+def test_a_table_is_rebuilt_from_them_without_a_run(run: Any, tmp_path: Path) -> None:
+    shutil.copytree(KEPT, tmp_path / "runs")
+    result = run(f"reproduce online-policies --full --seeds 5 --worlds GridRoom-1 --rebuild --out {tmp_path}")
+    assert result.code == 0, result.err
+    tables = json.loads((tmp_path / "online-policies" / "online-policies.json").read_text())["tables"]
+    row = next(one for one in tables["online-policies"] if one["representation"] == "default")
+    records = [json.loads(path.read_text()) for path in MANIFESTS]
+    cosines = [
+        one["numbers"]["cosine"]
+        for one in records
+        if one["run"]["world"]["name"] == "GridRoom-1"
+        and one["run"]["settings"]["options"] == {"batch_size": 256}
+        and one["run"]["settings"]["updates"] > 0
+        and one["run"]["settings"]["window"] == 10_000
+        and not one["run"]["settings"]["seen"]
+    ]
+    assert len(cosines) == 5
+    assert row["cosine"] == f"{np.mean(cosines):.4f} ({np.std(cosines, ddof=1):.4f})"
