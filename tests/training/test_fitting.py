@@ -40,8 +40,8 @@ def test_targets_of_cells_are_near_the_closed_form(walk: Trajectories) -> None:
 def test_noise_in_the_representation_is_noticed_and_counted_at_a_longer_lag(walk: Trajectories) -> None:
     values = lw.solve("Box-1", dim=4).transform(walk.observations)
     noise = np.random.default_rng(1).standard_normal(values.shape)
-    assert fitting.diffusion_points(values.astype(np.float32), walk, 4, 5)[1] == 1
-    assert fitting.diffusion_points((values + 0.4 * noise).astype(np.float32), walk, 4, 5)[1] == 5
+    assert fitting._diffusion_points(values.astype(np.float32), walk, 4, 5)[1] == 1
+    assert fitting._diffusion_points((values + 0.4 * noise).astype(np.float32), walk, 4, 5)[1] == 5
 
 
 def test_fewer_cells_than_targets_leave_zeros() -> None:

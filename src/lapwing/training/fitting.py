@@ -258,7 +258,7 @@ def cell_targets(
     Returns:
         Targets at the data's observations.
     """
-    points, lag = diffusion_points(values, data, dim, longest_lag)
+    points, lag = _diffusion_points(values, data, dim, longest_lag)
     size = min(MOST_CELLS, max(2 * count, data.num_states // STATES_PER_CELL))
     labels = [nearest_cells(points, k_means_centres(points, size, rng)) for _ in range(partitions)]
     tables = [_solved_cells(_flow(cells, data, lag), count) for cells in labels]
@@ -286,7 +286,7 @@ def of_neighbours(targets: Targets, data: Trajectories) -> Targets:
     return Targets(np.concatenate([after, before]), halves, targets.mu)
 
 
-def diffusion_points(
+def _diffusion_points(
     values: NDArray[np.float32], data: Trajectories, dim: int, longest_lag: int
 ) -> tuple[NDArray[np.float32], int]:
     """Components over the square roots of their eigenvalues, and the lag at which to count between cells of them."""
