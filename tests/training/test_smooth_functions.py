@@ -123,6 +123,23 @@ def test_many_inputs_and_few_states_are_left_to_cells() -> None:
     assert smooth_targets(np.zeros((6000, 2), np.float32), wide, 2, 2, rng) is None
 
 
+def test_more_eigenfunctions_than_the_functions_span_are_left_to_cells(
+    box: lw.Trajectories, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(smooth_functions, "COSINES", (20,))
+    monkeypatch.setattr(smooth_functions, "WAVE_SCALES", ())
+    rough = np.random.default_rng(0).normal(size=(box.num_states, 3)).astype(np.float32)
+    assert smooth_targets(rough, box, 4, 20, np.random.default_rng(0)) is not None
+    assert smooth_targets(rough, box, 4, 21, np.random.default_rng(0)) is None
+
+
+def test_a_part_without_a_step_cannot_be_held_out() -> None:
+    rng = np.random.default_rng(0)
+    lengths = [4000, *[1] * 2000]
+    data = lw.from_arrays(rng.normal(size=(6000, 2)), lengths=lengths)
+    assert smooth_targets(np.zeros((6000, 2), np.float32), data, 2, 2, rng) is None
+
+
 def test_only_some_of_many_states_choose_the_functions(box: lw.Trajectories, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smooth_functions, "ENOUGH_STATES", 8000)
     rng = np.random.default_rng(3)

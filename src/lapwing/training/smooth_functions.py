@@ -110,7 +110,8 @@ def smooth_targets(
         rng: source of random functions.
 
     Returns:
-        The targets; None where the network does better, observations have too many entries, or states are few.
+        The targets; None where the network does better, observations have too many entries, states are few, or more
+        eigenfunctions are wanted than the functions span.
     """
     inputs = int(np.prod(data.observations.shape[1:]))
     if inputs > MOST_INPUTS or data.num_states < FEWEST_STATES:
@@ -118,17 +119,20 @@ def smooth_targets(
     some = _spread_episodes(data)
     rows = np.concatenate([np.arange(data.offsets[one], data.offsets[one + 1]) for one in some])
     chosen, outputs = data.take(some), values[rows]
-    network = held_out_scores(lagged_sums(lambda at: with_constant(outputs[at]), chosen, (1,), PARTS), dim, 0.0)
+    sums = lagged_sums(lambda at: with_constant(outputs[at]), chosen, (1,), PARTS)
+    if not sums.pairs.all():
+        return None
+    network = held_out_scores(sums, dim, 0.0)
     best = max((_candidate(one, chosen, dim) for one in _bases(data, rng)), key=lambda one: one.scores.mean())
     gains = best.scores - network
     if not gains.mean() > gains.std() / np.sqrt(len(gains)):
         return None
-    sums = lagged_sums(_values_at(best.functions, data), data, (1,))
-    found = ridged_ritz(sums.moments(), best.ridge)[:, 1 : 1 + count]
-    means = sums.moments().grams[0][0] @ found
-    found[0] -= means
-    gram, cross = (found.T @ form[0] @ found for form in (sums.moments().grams, sums.moments().products))
-    turned = ritz_from_forms(gram, cross)
+    moments = lagged_sums(_values_at(best.functions, data), data, (1,)).moments()
+    found = ridged_ritz(moments, best.ridge)[:, 1 : 1 + count]
+    found[0] -= moments.grams[0][0] @ found
+    turned = ritz_from_forms(*(found.T @ form[0] @ found for form in (moments.grams, moments.products)))
+    if len(turned.mu) < count:
+        return None
     return SmoothTargets(data.observations, best.functions, found @ turned.rotation, turned.mu)
 
 
