@@ -5,8 +5,10 @@ import os
 import queue
 import signal
 import sys
+import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -53,8 +55,8 @@ class LocalExecutor:
     """Processes on this machine, each computing with one thread.
 
     One thread per run makes the most of small networks, and makes the numbers independent of the number of cores:
-    sums are split the same way everywhere. Workers share nothing: if one is killed no other run is affected, and it
-    is replaced.
+    sums are split the same way everywhere. Workers share nothing but compiled programs, in a folder that is removed at
+    the end: if one is killed no other run is affected, and it is replaced.
     """
 
     def __init__(self, workers: int | None = None, task: Task | None = None) -> None:
@@ -62,7 +64,8 @@ class LocalExecutor:
         self.workers = len(usable_cores()) if workers is None else workers
         if type(self.workers) is not int or self.workers < 1:
             raise ArgumentError(f"a study needs at least one worker, got {workers!r}")
-        self.processes = [WorkerProcess(task or perform) for _ in range(self.workers)]
+        self._programs = tempfile.TemporaryDirectory(prefix="lapwing-programs-", ignore_cleanup_errors=True)
+        self.processes = [WorkerProcess(task or perform, self._programs.name) for _ in range(self.workers)]
         self._threads = ThreadPoolExecutor(self.workers)
         self._free: queue.SimpleQueue[WorkerProcess] = queue.SimpleQueue()
         for process in self.processes:
@@ -77,6 +80,7 @@ class LocalExecutor:
         for process in self.processes:
             process.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._programs.cleanup()
 
     def _carry_out(self, specification: dict[str, Any]) -> Reply:
         process = self._free.get()
@@ -89,10 +93,10 @@ class LocalExecutor:
 class WorkerProcess:
     """One worker process at a time: started when there is work, and started anew if it has died."""
 
-    def __init__(self, task: Task) -> None:
-        """Start nothing yet."""
+    def __init__(self, task: Task, programs: str | None = None) -> None:
+        """Start nothing yet; ``programs`` is the folder of :func:`share_programs`."""
         self.process: Any = None
-        self._task = task
+        self._task, self._programs = task, programs
         self._pipe: Any = None
         self._closed = False
         self._starting = threading.Lock()
@@ -124,7 +128,7 @@ class WorkerProcess:
             if self._closed:
                 raise EOFError
             self._pipe, theirs = context.Pipe()
-            process = context.Process(target=serve, args=(theirs, self._task), daemon=True)
+            process = context.Process(target=serve, args=(theirs, self._task, self._programs), daemon=True)
             process.start()
             self.process = process
             # With no copy left on this side, the death of the worker shows as the end of the pipe.
@@ -239,17 +243,20 @@ def attempt_with_one_thread(specification: dict[str, Any]) -> Reply:
     return attempt(specification)
 
 
-def serve(pipe: "Connection[Any, Any]", task: Task = perform) -> None:
+def serve(pipe: "Connection[Any, Any]", task: Task = perform, programs: str | None = None) -> None:
     """The main function of a local worker: specifications in, replies out, until the other end is closed.
 
     Args:
         pipe: the worker's end of the connection.
         task: what is done with each specification.
+        programs: the folder of :func:`share_programs`; None for none.
     """
     # Ctrl-C is for the process that started this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
     compute_with_one_thread()
+    if programs is not None:
+        share_programs(programs)
     with suppress(EOFError, OSError):
         while True:
             pipe.send(attempt(pipe.recv(), task))
@@ -272,6 +279,23 @@ def compute_with_one_thread() -> None:
     for thread in os.listdir(THREADS):
         with suppress(ProcessLookupError):  # the thread has ended meanwhile
             os.sched_setaffinity(int(thread), cores)
+
+
+def share_programs(folder: str) -> None:
+    """Keep the programs that JAX compiles in a folder, where other runs find them: the same method, another seed.
+
+    A cache that the environment names (``JAX_COMPILATION_CACHE_DIR``) is used instead, and outlives the study.
+
+    Args:
+        folder: only the user's own, because what lies there is executed.
+    """
+    import jax
+
+    # One that another worker is writing at this moment is compiled instead.
+    warnings.filterwarnings("ignore", "Error reading persistent compilation cache entry")
+    if jax.config.jax_compilation_cache_dir is None:
+        jax.config.update("jax_compilation_cache_dir", folder)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 def signal_name(number: int) -> str:

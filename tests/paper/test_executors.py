@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -135,8 +136,19 @@ def test_ray_gives_the_same_bits_and_the_same_errors(one_worker: Any, tmp_path: 
 
 
 def test_there_are_as_many_workers_as_cores_unless_said() -> None:
-    assert LocalExecutor().workers == len(usable_cores()) >= 1
-    assert make_executor("local", 3).workers == 3
+    with closing(LocalExecutor()) as executor, closing(make_executor("local", 3)) as three:
+        assert executor.workers == len(usable_cores()) >= 1
+        assert three.workers == 3
+
+
+def test_compiled_programs_are_shared_until_the_end(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+    with closing(LocalExecutor(1)) as executor:
+        assert carry_out(PAIR[:1], RunStore(tmp_path), executor) == []
+        folder = Path(executor._programs.name)
+        assert folder.stat().st_mode & 0o077 == 0
+        assert list(folder.iterdir())
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize("workers", [0, -1])
