@@ -11,7 +11,7 @@ import pytest
 import lapwing as lw
 from lapwing.errors import ArgumentError, DataError, LapwingError
 from lapwing.objectives import Evaluation, Objective
-from lapwing.training.online import MOST_MARKS
+from lapwing.training.online import MOST_MARKS, _pair_pool
 
 WORLD = "GridMaze-7"
 
@@ -106,6 +106,19 @@ def test_nothing_is_compiled_as_data_grow(small: tuple[np.ndarray, np.ndarray]) 
         online.add(rows[begin : begin + 400], ends[begin : begin + 400])
         online.update(9)
     assert online._run._cache_size() == 2
+
+
+def test_pairs_of_few_distinct_observations_are_encoded_once(small: tuple[np.ndarray, np.ndarray]) -> None:
+    data = lw.from_arrays(small[0], truncated=small[1])
+    rows = np.random.default_rng(0).integers(0, len(data.observations), 2 * 128)
+    table, whole = (_pair_pool(data, rows, batch_size) for batch_size in (64, 16))
+    assert table.observations.shape == (64, 2)
+    assert whole.rows is None
+    draw = whole.draw(jax.random.key(0))
+    picked = jax.tree.map(lambda part: table.rows[part], draw)
+    one, other = whole.batch(draw).values(jnp.sin), table.batch(picked).values(jnp.sin)
+    assert all(map(np.array_equal, jax.tree.leaves(one), jax.tree.leaves(other)))
+    assert all(part.max() < len(data.observations) for part in table.draw(jax.random.key(0))[:2])
 
 
 def test_marks_and_reports_stay_few(small: tuple[np.ndarray, np.ndarray]) -> None:

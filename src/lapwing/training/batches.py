@@ -391,15 +391,17 @@ class PairPool(eqx.Module):
 
     Attributes:
         observations: (blocks * size, ...) starts of the pairs, then their ends, then rows of two constraint batches
-            where those are separate.
+            where those are separate; or distinct ones, which are then encoded once per step.
         size: rows of each block.
         batch_size: pairs per step, and rows of each constraint batch.
+        rows: (blocks * size,) row of the distinct observations for each of those; None where all are given.
     """
 
     kind: ClassVar[str] = "sampled"
     observations: jax.Array
     size: int = eqx.field(static=True)
     batch_size: int = eqx.field(static=True)
+    rows: jax.Array | None = None
 
     def draw(self, key: jax.Array) -> Rows:
         """Rows of some of the pairs.
@@ -410,10 +412,12 @@ class PairPool(eqx.Module):
         Returns:
             Two or four arrays of ``batch_size`` rows.
         """
-        blocks = len(self.observations) // self.size
+        blocks = len(self.observations if self.rows is None else self.rows) // self.size
         drawn = _below(jax.random.bits(key, (max(blocks - 1, 1), self.batch_size)), self.size)
         constraints = [drawn[number - 1] + number * self.size for number in range(2, blocks)]
-        return Rows(drawn[0], drawn[0] + self.size, *constraints)
+        places = Rows(drawn[0], drawn[0] + self.size, *constraints)
+        rows = self.rows
+        return places if rows is None else jax.tree.map(lambda part: rows[part], places)
 
     def batch(self, draw: Rows) -> TablePairs:
         """The pairs of these rows.
@@ -424,7 +428,7 @@ class PairPool(eqx.Module):
         Returns:
             A batch that shares the observations.
         """
-        return TablePairs(self.observations, draw, encode_table=False)
+        return TablePairs(self.observations, draw, encode_table=self.rows is not None)
 
 
 class Streamed(NamedTuple):

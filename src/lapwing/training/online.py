@@ -56,6 +56,8 @@ from lapwing.training.task import CONTINUOUS_SCALES, checked_network, network_ki
 
 # States that the steps of an update draw from: a fixed number, so that nothing is compiled as data grow.
 POOL_STATES = 1 << 13
+# Distinct observations for which the program of a table is compiled at least.
+LEAST_DISTINCT = 64
 # Numbers of steps for which a program is compiled; the steps of an update are made up of these.
 PROGRAMS = (64, 8, 1)
 # Where observations hardly repeat, this share of ``config.steps`` trains by the objective before cells are solved.
@@ -542,8 +544,7 @@ class OnlineLearner:
         size = max(POOL_STATES, self.config.batch_size)
         starts, ends = draw_walks(data, lags, size, 1, self._rng(state))
         rows = np.concatenate([starts, ends])
-        pool = PairPool(jnp.asarray(np.asarray(data.observations[rows])), size, self.config.batch_size)
-        state, info = self._steps(state, pool, count)
+        state, info = self._steps(state, _pair_pool(data, rows, self.config.batch_size), count)
         values = _encoded(state.encoder, data.observations, rows)
         here, there = values[:size], values[size:]
         gram, cross = values.T @ values / (2 * size), (here.T @ there + there.T @ here) / (2 * size)
@@ -568,7 +569,9 @@ class OnlineLearner:
         fitting = replace(state, objective=REGRESSION, objective_state=jnp.zeros(self.width))
         fitting, info = self._steps(fitting, fit_source(observations, pool, self.config.batch_size), count)
         if self.config.solve_last_layer:
-            fitting = with_solved_last_layer(fitting, observations, pool)
+            distinct, first, counts = np.unique(rows, return_index=True, return_counts=True)
+            wanted_once = pool._replace(labels=pool.labels[:, first])
+            fitting = with_solved_last_layer(fitting, solved.observations[distinct], wanted_once, counts)
         state = replace(fitting, objective=state.objective, objective_state=state.objective_state)
         outputs = _encoded(state.encoder, solved.observations, rows)
         ordered, weights = with_constant(wanted)[:, : self.config.dim], np.full(POOL_STATES, 1.0 / POOL_STATES)
@@ -642,6 +645,20 @@ class OnlineLearner:
         energies = _energies_of_steps(self._marks[-1].encoder, data, np.concatenate(list(data.pair_positions(1))))
         sizes = (energies / self._step_sizes.energies)[:, 1:].mean(axis=1)
         return float((sizes.mean() - 1.0) / (self._step_sizes.deviation / np.sqrt(len(sizes))))
+
+
+def _pair_pool(data: Trajectories, rows: NDArray[np.int64], batch_size: int) -> PairPool:
+    """Pairs at rows of the observations, starts before ends; of few distinct ones each is encoded once per step.
+
+    Those are padded to a power of two, so that one program serves until there are twice as many.
+    """
+    size = len(rows) // 2
+    distinct, places = np.unique(rows, return_inverse=True)
+    padded = 1 << max(len(distinct) - 1, LEAST_DISTINCT - 1).bit_length()
+    if padded > 2 * batch_size:
+        return PairPool(jnp.asarray(np.asarray(data.observations[rows])), size, batch_size)
+    table = np.asarray(data.observations[np.resize(distinct, padded)])
+    return PairPool(jnp.asarray(table), size, batch_size, jnp.asarray(places.astype(np.int32)))
 
 
 def _encoded(

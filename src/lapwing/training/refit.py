@@ -141,7 +141,9 @@ def _refit_seed(
     return Refitted(Trained(state, history, spent, True), [targets])
 
 
-def with_solved_last_layer(state: TrainState, observations: NDArray[Any], targets: AnyTargets) -> TrainState:
+def with_solved_last_layer(
+    state: TrainState, observations: NDArray[Any], targets: AnyTargets, counts: NDArray[np.int64] | None = None
+) -> TrainState:
     """The state with the last dense layer of its network solved: least squares towards the targets over all rows.
 
     Steps of small batches leave the last layer noisy, and so the components rough at one step. Where rows are few, the
@@ -151,6 +153,7 @@ def with_solved_last_layer(state: TrainState, observations: NDArray[Any], target
         state: of a network that was fitted to the targets.
         observations: (n, ...) all rows; of many, some spread over all are taken.
         targets: at these rows.
+        counts: (n,) how often each row counts; None where each counts once.
 
     Returns:
         The state; the same one where the network does not end in a perceptron of this package with linear outputs.
@@ -168,9 +171,11 @@ def with_solved_last_layer(state: TrainState, observations: NDArray[Any], target
         rows = chosen[begin : begin + ENCODED_ROWS]
         values = features.encode(rows_of(observations, rows))
         values = np.pad(values, ((0, 0), (0, 1)), constant_values=1.0)
-        gram += values.T @ values
-        cross += values.T @ targets.at(rows).astype(np.float32)
-    ridge = np.trace(gram) / len(chosen) * np.eye(len(gram))
+        weighted = values if counts is None else values * counts[rows, None].astype(np.float32)
+        gram += weighted.T @ values
+        cross += weighted.T @ targets.at(rows).astype(np.float32)
+    total = len(chosen) if counts is None else counts[chosen].sum()
+    ridge = np.trace(gram) / total * np.eye(len(gram))
     solved = jnp.asarray(trained + np.linalg.solve(gram + ridge, cross - gram @ trained), jnp.float32)
     return replace(state, trained=eqx.tree_at(_last_layer, state.trained, Dense(solved[:-1], solved[-1])))
 
