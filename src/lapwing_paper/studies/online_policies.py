@@ -12,10 +12,10 @@ from lapwing_paper.tables import ResultTable, number, sample_cell
 WINDOW, LONG_WINDOW = 10_000, 50_000
 UPDATES, AGDO_UPDATES = 10, 100
 
-DEFAULT, LONG, FROZEN = "default", "default, 50,000 states", "frozen"
+DEFAULT, LONG, RESERVOIR, FROZEN = "default", "default, 50,000 states", "reservoir", "frozen"
 BARRIERS = (1.0, 2.5, 10.0)
 AGDO = "AGDO, b = 2.5"
-SEEN = {DEFAULT: "sees default", FROZEN: "sees frozen"}
+SEEN = {DEFAULT: "sees default", RESERVOIR: "sees reservoir", FROZEN: "sees frozen"}
 AGENTS = {"coordinates": DEFAULT} | {f"and {own}": seen for own, seen in SEEN.items()}
 ONLY_IN_FULL = (LONG, "AGDO, b = 1", "AGDO, b = 10")
 
@@ -51,6 +51,7 @@ def methods(plan: Plan) -> Methods:
         learners[f"AGDO, b = {barrier:g}"] = own | {"options": options, "updates": AGDO_UPDATES}
     learners[FROZEN] = own | {"updates": 0}
     rows = {label: settings | {"seen": False} for label, settings in learners.items()}
+    learners[RESERVOIR] = own | {"options": {**OPTIONS, "keep": "reservoir"}}
     rows |= {SEEN[label]: learners[label] | {"seen": True} for label in SEEN}
     return [(label, settings) for label, settings in rows.items() if plan.is_full or label not in ONLY_IN_FULL]
 
@@ -167,8 +168,9 @@ STUDY = Study(
         "1,000 steps. `AGDO`: its objective without duals and with a fixed barrier b (2.5 here is 5 in their units), a "
         "network of three layers of 256 on coordinates, batches of 256 pairs of consecutive states, whose halves are "
         "the two constraint batches, Adam with rate 1e-3; 100 updates in 1,000 steps, where the authors' code makes "
-        "5,000. `frozen`: lapwing.learn on the first 10,000 states, whose policy is almost uniform, and no update "
-        "after that.",
+        "5,000. `reservoir`: the default with a uniform sample of 10,000 of all states until then, instead of the last "
+        "ones; what it learns is the mixture of all policies until then. `frozen`: lapwing.learn on the first 10,000 "
+        "states, whose policy is almost uniform, and no update after that.",
         "Ground truth: pairs (s, s') inside episodes of T = 1,000 states, counted both ways, have the expected flow "
         "C = (diag(v) P + P^T diag(v)) / 2 with P the matrix of the present policy and v the mean distribution of the "
         "first states of pairs; the operator is diag(rho)^-1 C, with rho = (v + vP) / 2 the weights of the cosine. "
