@@ -35,7 +35,8 @@ def test_it_passes_the_checks_of_scikit_learn() -> None:
         LaplacianTransformer(2, **SMALL), expected_failed_checks=EXPECTED_FAILURES, on_fail=None, on_skip=None
     )
     assert {check["check_name"] for check in found if check["status"] == "failed"} == set()
-    assert {check["check_name"] for check in found if check["status"] == "xfail"} == set(EXPECTED_FAILURES)
+    # Rounding depends on the processor: on some of them this check passes.
+    assert {check["check_name"] for check in found if check["status"] == "xfail"} <= set(EXPECTED_FAILURES)
     assert sum(check["status"] == "passed" for check in found) >= 40
 
 
