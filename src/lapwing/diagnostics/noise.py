@@ -1,6 +1,6 @@
 """Sampling noise of eigenvectors: the angle by which finite data turn each, estimated without ground truth."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ NOISE_TRANSITIONS = 1 << 18
 CHUNK = 1 << 14
 FEWEST_PARTS = 20
 SHORTEST_PART = 10
+PARTS_AT_ONCE = 1 << 10
 
 
 def sampling_angles(
@@ -136,17 +137,38 @@ def _part_squares(
     # Several next states of a transition are averaged, as counting does.
     following = data.next_rows(positions[inside]).T
     all_after = [_placed(values_at(rows), inside) for rows in following]
-    squares = np.empty((len(eigenvalues), len(eigenvalues)))
-    # One i at a time: all pairs of fifty components would take gigabytes.
-    for i, eigenvalue in enumerate(eigenvalues):
-        terms = np.zeros((len(cuts) - 1, len(eigenvalues)))
+    squares = np.zeros((len(eigenvalues), len(eigenvalues)))
+    for rows in _rows_of_parts(np.diff(cuts)):
+        here = _padded(before, rows)
+        terms = np.zeros((len(rows), *squares.shape))
         for after in all_after:
-            change = after - before
-            energies = 0.5 * change[:, [i]] * change
-            products = 0.5 * (before[:, [i]] * before + after[:, [i]] * after)
-            terms += np.add.reduceat(energies - eigenvalue * products, cuts[:-1] - cuts[0], axis=0)
-        squares[i] = ((terms / len(all_after)) ** 2).sum(axis=0)
+            there = _padded(after, rows)
+            products = _grams(here) + _grams(there)
+            terms += 0.5 * (_grams(there - here) - eigenvalues[:, None] * products)
+        squares += ((terms / len(all_after)) ** 2).sum(axis=0)
     return squares, int(inside.sum())
+
+
+def _rows_of_parts(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    """(parts, longest) the rows of parts that follow each other, those of a similar length together; -1 beyond ends."""
+    starts = np.cumsum(lengths) - lengths
+    sizes = np.ceil(np.log2(lengths))
+    for size in np.unique(sizes):
+        alike = np.flatnonzero(sizes == size)
+        steps = np.arange(lengths[alike].max())
+        # All pairs of many components take more than the values themselves.
+        for some in np.array_split(alike, -(-len(alike) // PARTS_AT_ONCE)):
+            yield np.where(steps < lengths[some, None], starts[some, None] + steps, -1)
+
+
+def _padded(values: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(parts, longest, d) values at rows of (n, d), 0 where there is no row."""
+    return values[rows] * (rows >= 0)[:, :, None]
+
+
+def _grams(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(parts, d, d) inner products over the rows of each part."""
+    return np.asarray(values.transpose(0, 2, 1) @ values)
 
 
 def _placed(values: NDArray[np.float64], inside: NDArray[np.bool_]) -> NDArray[np.float64]:
