@@ -254,9 +254,9 @@ def serve(pipe: "Connection[Any, Any]", task: Task = perform, programs: str | No
     # Ctrl-C is for the process that started this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, daemon=True).start()
-    compute_with_one_thread()
     if programs is not None:
         share_programs(programs)
+    compute_with_one_thread()
     with suppress(EOFError, OSError):
         while True:
             pipe.send(attempt(pipe.recv(), task))
@@ -284,18 +284,17 @@ def compute_with_one_thread() -> None:
 def share_programs(folder: str) -> None:
     """Keep the programs that JAX compiles in a folder, where other runs find them: the same method, another seed.
 
-    A cache that the environment names (``JAX_COMPILATION_CACHE_DIR``) is used instead, and outlives the study.
+    It must come before JAX is imported. A cache that the environment names (``JAX_COMPILATION_CACHE_DIR``) is used
+    instead, and outlives the study.
 
     Args:
         folder: only the user's own, because what lies there is executed.
     """
-    import jax
-
     # One that another worker is writing at this moment is compiled instead.
     warnings.filterwarnings("ignore", "Error reading persistent compilation cache entry")
-    if jax.config.jax_compilation_cache_dir is None:
-        jax.config.update("jax_compilation_cache_dir", folder)
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        os.environ["JAX_COMPILATION_CACHE_DIR"] = folder
+        os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
 
 
 def signal_name(number: int) -> str:
