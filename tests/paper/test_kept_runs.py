@@ -41,7 +41,8 @@ def test_a_table_is_rebuilt_from_them_without_a_run(run: Any, tmp_path: Path) ->
     cosines = [
         one["numbers"]["cosine"]
         for one in records
-        if one["run"]["world"]["name"] == "GridRoom-1"
+        if one["run"]["task"] == "online-policies"
+        and one["run"]["world"]["name"] == "GridRoom-1"
         and one["run"]["settings"]["options"] == {"batch_size": 256}
         and one["run"]["settings"]["updates"] > 0
         and one["run"]["settings"]["window"] == 10_000
