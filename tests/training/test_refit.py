@@ -199,3 +199,16 @@ def test_a_network_that_does_not_end_in_a_linear_layer_of_ours_keeps_it(own: boo
     state = init(encoder, REGRESSION, optax.adam(1e-3), jax.random.key(1))
     targets = Targets(np.zeros((1, 5), np.int32), np.ones((1, 1, 3), np.float32), np.ones(3))
     assert with_solved_last_layer(state, np.zeros((5, 2), np.float32), targets) is state
+
+
+def test_a_row_that_counts_several_times_is_as_good_as_several_rows() -> None:
+    rng = np.random.default_rng(0)
+    observations = rng.uniform(-0.5, 0.5, (200, 2)).astype(np.float32)
+    tables, counts = rng.standard_normal((1, 200, 3)).astype(np.float32), rng.integers(1, 5, 200)
+    encoder = build_encoder("fourier", (2,), 3, jax.random.key(0), hidden=(16,))
+    state = init(encoder, REGRESSION, optax.adam(1e-3), jax.random.key(1))
+    once, often = np.arange(200, dtype=np.int32), np.repeat(np.arange(200, dtype=np.int32), counts)
+    weighted = with_solved_last_layer(state, observations, Targets(once[None], tables, np.ones(3)), counts)
+    repeated = with_solved_last_layer(state, observations[often], Targets(often[None], tables, np.ones(3)))
+    for one, other in zip(jax.tree.leaves(weighted.trained), jax.tree.leaves(repeated.trained), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4)
