@@ -14,7 +14,8 @@ NOISE_TRANSITIONS = 1 << 18
 CHUNK = 1 << 14
 FEWEST_PARTS = 20
 SHORTEST_PART = 10
-PARTS_AT_ONCE = 1 << 10
+# Products of two components, over all parts that are multiplied together: 32 MB.
+PRODUCTS_AT_ONCE = 1 << 22
 
 
 def sampling_angles(
@@ -138,7 +139,7 @@ def _part_squares(
     following = data.next_rows(positions[inside]).T
     all_after = [_placed(values_at(rows), inside) for rows in following]
     squares = np.zeros((len(eigenvalues), len(eigenvalues)))
-    for rows in _rows_of_parts(np.diff(cuts)):
+    for rows in _rows_of_parts(np.diff(cuts), max(1, PRODUCTS_AT_ONCE // squares.size)):
         here = _padded(before, rows)
         terms = np.zeros((len(rows), *squares.shape))
         for after in all_after:
@@ -149,15 +150,14 @@ def _part_squares(
     return squares, int(inside.sum())
 
 
-def _rows_of_parts(lengths: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    """(parts, longest) the rows of parts that follow each other, those of a similar length together; -1 beyond ends."""
+def _rows_of_parts(lengths: NDArray[np.int64], most: int) -> Iterator[NDArray[np.int64]]:
+    """(parts, longest) rows of parts of a similar length, at most so many of them together; -1 beyond their ends."""
     starts = np.cumsum(lengths) - lengths
     sizes = np.ceil(np.log2(lengths))
     for size in np.unique(sizes):
         alike = np.flatnonzero(sizes == size)
         steps = np.arange(lengths[alike].max())
-        # All pairs of many components take more than the values themselves.
-        for some in np.array_split(alike, -(-len(alike) // PARTS_AT_ONCE)):
+        for some in np.array_split(alike, -(-len(alike) // most)):
             yield np.where(steps < lengths[some, None], starts[some, None] + steps, -1)
 
 
