@@ -117,6 +117,15 @@ def test_statistics_bring_inputs_into_range_and_centre_pixels() -> None:
     )
     np.testing.assert_allclose(centred.centre.array, pixels.observations.mean(axis=0), rtol=1e-5, atol=1e-4)
     assert not np.asarray(plain.centre.array).any()
+    np.testing.assert_allclose(plain(pixels.observations), pixels.observations / 255, rtol=1e-6)
+
+
+def test_images_of_other_types_than_bytes_stay_as_they_are() -> None:
+    pixels = lw.collect("GridMaze-7", 200, seed=0, observation="pixels")
+    images = pixels.observations[pixels.ids].astype(np.float32) / 7
+    data = lw.from_arrays(images, lengths=np.diff(pixels.offsets))
+    raw = task_of(data, scale_inputs=False)._encoder(jax.random.key(0)).module.inputs
+    np.testing.assert_array_equal(raw(images), images)
 
 
 def test_many_inputs_are_standardised_whatever_their_units() -> None:

@@ -240,7 +240,7 @@ def conv(
         statistics: what images are centred and scaled by, :func:`lapwing.encoders.layers.image_statistics` of the data.
         channels: outputs of each convolution.
         hidden: sizes of the hidden layers behind them.
-        centre: whether to use the statistics; without them pixels fail.
+        centre: whether to use the statistics.
         activation: ``relu``, or ``silu`` for functions without kinks.
         outputs: ``linear``, or ``symlog`` for the symmetric logarithm of the last layer.
         channels_first: whether the first of three axes are the channels; None to judge by the shape.

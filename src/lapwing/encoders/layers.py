@@ -76,8 +76,26 @@ class Statistics(NamedTuple):
     scale: NDArray[np.float32]
 
 
+def byte_statistics(observations: NDArray[np.generic]) -> Statistics | None:
+    """What takes bytes to the interval from 0 to 1 (paper: pixels); nothing for other types.
+
+    Args:
+        observations: (n, ...) of any numeric type.
+
+    Returns:
+        A centre of zeros and the scale 255; None unless the observations are bytes.
+
+    Example:
+        >>> byte_statistics(np.zeros((1, 2, 2), dtype=np.uint8)).scale, byte_statistics(np.zeros((1, 2)))
+        (array(255., dtype=float32), None)
+    """
+    if observations.dtype != np.uint8:
+        return None
+    return Statistics(np.zeros(observations.shape[1:], np.float32), np.array(np.iinfo(np.uint8).max, np.float32))
+
+
 def image_statistics(observations: NDArray[np.generic], weights: NDArray[np.floating] | None = None) -> Statistics:
-    """The mean image of the data and one overall deviation around it: without them pixels fail.
+    """The mean image of the data and one overall deviation around it.
 
     All images of a world share their background, so an uncentred network sees little but a constant. One deviation for
     all pixels, because a pixel that hardly ever changes must not be amplified.

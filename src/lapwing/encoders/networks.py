@@ -21,7 +21,7 @@ from lapwing.data.packing import RowFormat
 from lapwing.encoders.convolution import conv
 from lapwing.encoders.encoder import Encoder
 from lapwing.encoders.fourier import fourier, fourier_statistics
-from lapwing.encoders.layers import Statistics, image_statistics, vector_statistics
+from lapwing.encoders.layers import Statistics, byte_statistics, image_statistics, vector_statistics
 from lapwing.encoders.lookup import LookupEncoder
 from lapwing.encoders.mlp import mlp
 from lapwing.encoders.plain import check_shape, checked_numbers
@@ -112,17 +112,23 @@ def encoder_options(kind: str) -> dict[str, Any]:
     return {one.name: one.default for one in parameters if one.name not in GIVEN}
 
 
-def encoder_statistics(kind: str, observations: NDArray[Any], weights: NDArray[Any] | None = None) -> Statistics | None:
+def encoder_statistics(
+    kind: str, observations: NDArray[Any], weights: NDArray[Any] | None = None, raw: bool = False
+) -> Statistics | None:
     """What a kind of network centres and scales its inputs by.
 
     Args:
         kind: a key of :data:`ENCODERS`.
         observations: (n, ...) of the data.
         weights: (n,) how often each row occurs; None counts each once.
+        raw: leave inputs as they are, but for images of bytes, which are divided by 255, as in the paper's experiments:
+            larger numbers would make outputs of the first steps so large that ALLO's barrier grows to its maximum.
 
     Returns:
-        Statistics for :func:`build_encoder`; None where the kind takes raw inputs.
+        Statistics for :func:`build_encoder`; None where inputs stay as they are.
     """
+    if raw:
+        return byte_statistics(observations) if kind == "conv" else None
     measure = _row(kind).statistics
     return None if measure is None else measure(observations, weights)
 

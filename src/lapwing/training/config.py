@@ -58,7 +58,8 @@ class LearnConfig:
     hidden: tuple[int, ...] = (256, 256)
     """Sizes of the hidden layers; the paper's three are in its preset."""
     scale_inputs: bool = True
-    """Centre and scale the inputs of mlp and conv by statistics of the data; False leaves them raw, as in the paper."""
+    """Centre and scale the inputs of mlp and conv by statistics of the data; False leaves them as they are, but for
+    images of bytes, which are divided by 255, as in the paper."""
     learning_rate: float = 2e-3
     """Of Adam, at the start."""
     schedule: Literal["cosine", "constant"] = "cosine"

@@ -507,7 +507,7 @@ class OnlineLearner:
     def _statistics(self, kind: str, data: Trajectories) -> Statistics | None:
         """Of the inputs, always of the same shapes; None where they are left raw."""
         if not (self.config.scale_inputs or kind == "fourier"):
-            return None
+            return encoder_statistics(kind, data.observations, raw=True)
         weights, layout = data.visits() if data.has_table else None, RowFormat.from_metadata(data.metadata)
         if layout is not None:
             return packed_statistics(data.observations, weights, layout)

@@ -228,7 +228,7 @@ class Task:
         scaled = self.kind == "fourier" or self.config.scale_inputs
         if scaled and self.kind == "several" and self.layout is not None:
             return packed_statistics(observations, weights, self.layout)
-        return encoder_statistics(self.kind, observations, weights) if scaled else None
+        return encoder_statistics(self.kind, observations, weights, raw=not scaled)
 
 
 def prepare(

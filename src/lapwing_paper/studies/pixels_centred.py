@@ -67,7 +67,8 @@ STUDY = Study(
     full=Scale(seeds=10, steps=1_500, transitions=0),
     deviations=(
         "Both learn from the exact operator with the pixels preset: the same network, steps and refinement; what "
-        "differs is whether the data's mean image is subtracted and the rest scaled by its deviation.",
+        "differs is whether images are divided by 255, or the data's mean image is subtracted and the rest scaled by "
+        "its deviation.",
     ),
     methods=methods,
     tables=tables,
