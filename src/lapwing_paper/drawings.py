@@ -72,9 +72,8 @@ class BarPanel:
         """Bars, black or pale."""
         places = np.arange(len(self.labels))
         colours = [SOLID if one else PALE for one in self.solid or (True,) * len(self.labels)]
-        # An unknown error (one seed) is not drawn.
-        errors = None if self.errors is None else np.nan_to_num(self.errors)
-        ax.bar(places, self.values, color=colours, yerr=errors, ecolor="#D55E00", capsize=2, width=0.7)
+        # An unknown error (NaN, of one seed) is not drawn.
+        ax.bar(places, self.values, color=colours, yerr=self.errors, ecolor="#D55E00", capsize=2, width=0.7)
         slanted = max((len(label) for label in self.labels), default=0) > 3
         rotation, side = (40, "right") if slanted else (0, "center")
         ax.set_xticks(places, self.labels, rotation=rotation, ha=side, fontsize=8)

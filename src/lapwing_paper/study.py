@@ -81,7 +81,7 @@ class Plan:
 
     @property
     def title(self) -> str:
-        """The title, with whatever is smaller than in the paper."""
+        """The title, with whatever is smaller than in the paper; beside fewer seeds also the paper's steps."""
         full, now = self.study.full, self.scale
         worlds = len(self.worlds) if self.study.quick_worlds else len(self.study.worlds)
         pairs = (
@@ -91,9 +91,14 @@ class Plan:
             (worlds, len(self.study.worlds), "world"),
         )
         smaller = [f"{one:,} {unit}{'s' if one != 1 else ''} of {whole:,}" for one, whole, unit in pairs if one < whole]
-        if smaller:
-            return f"{self.study.title} (quick: {', '.join(smaller)})"
-        return self.study.title if self.is_full else f"{self.study.title} (quick)"
+        if not self.is_full:
+            size = f"quick: {', '.join(smaller)}" if smaller else "quick"
+            return f"{self.study.title} ({size})"
+        if smaller and 1 < now.steps == full.steps:
+            smaller.append(f"{now.steps:,} steps")
+        # A study of long runs grows one by one, and some worlds may have fewer seeds than planned.
+        size = ("up to " if 1 < now.seeds < full.seeds else "") + ", ".join(smaller)
+        return f"{self.study.title} ({size})" if smaller else self.study.title
 
     @property
     def layouts_note(self) -> str:

@@ -161,17 +161,17 @@ def test_bars_are_as_high_as_their_values_and_dark_where_significant() -> None:
 
 
 def error_lengths(ax: Axes) -> list[float]:
-    """Half the height of each error bar."""
+    """Half the height of each error bar that is drawn."""
     (found,) = (one for one in ax.containers if isinstance(one, ErrorbarContainer))
     segments = found.lines[2][0].get_segments()
-    return [float(np.ptp(segment[:, 1])) / 2 for segment in segments]
+    return [float(np.ptp(segment[:, 1])) / 2 for segment in segments if len(segment)]
 
 
 def test_error_bars_are_as_long_as_their_errors_and_nothing_where_unknown() -> None:
     known = drawn(StudyFigure.draw(picture(bars(errors=np.array([0.1, 0.2, 0.3]))))).axes[0]
     np.testing.assert_allclose(error_lengths(known), [0.1, 0.2, 0.3])
     unknown = drawn(StudyFigure.draw(picture(bars(errors=np.array([0.1, np.nan, np.nan]))))).axes[0]
-    np.testing.assert_allclose(error_lengths(unknown), [0.1, 0.0, 0.0])
+    np.testing.assert_allclose(error_lengths(unknown), [0.1])
 
 
 def test_bars_without_values_are_drawn_without_a_warning() -> None:

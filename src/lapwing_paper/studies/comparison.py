@@ -1,5 +1,6 @@
 """What both comparisons of ALLO with GGDO share: tables with the paper's numbers beside ours, and figures."""
 
+from collections.abc import Sized
 from functools import partial
 
 import numpy as np
@@ -11,7 +12,7 @@ from lapwing_paper.seed_statistics import Welch, aggregate, bootstrap_interval, 
 from lapwing_paper.studies.methods import ALLO_PAPER, GGDO_PAPER
 from lapwing_paper.study import Plan
 from lapwing_paper.study_worlds import StudyWorld
-from lapwing_paper.tables import ResultTable, mean_std, number, p_value, sample_cell
+from lapwing_paper.tables import MISSING, ResultTable, mean_std, number, p_value, sample_cell
 
 SIGNIFICANT = 0.01
 
@@ -100,6 +101,7 @@ def _as_in_the_paper(plan: Plan, results: Results, observation: str) -> ResultTa
         records.append(
             {
                 "Env": world.label,
+                "seeds": seeds_cell(allo, ggdo),
                 "ALLO": sample_cell(allo, bold=bool(test.p_value < SIGNIFICANT) and test.difference > 0),
                 "GGDO": sample_cell(ggdo),
                 "t-statistic": number(test.statistic, 3),
@@ -111,13 +113,32 @@ def _as_in_the_paper(plan: Plan, results: Results, observation: str) -> ResultTa
             }
         )
     notes = (
-        f"Paper preset, {plan.scale.steps:,} steps, {plan.scale.transitions:,} transitions, {plan.scale.seeds} seeds: "
-        "average cosine similarity as the paper computes it, mean (standard deviation). Welch's t test, one-sided "
-        f"(ALLO larger); bold where p < {SIGNIFICANT:g}. Published: 200,000 steps and 60 seeds.",
+        f"Paper preset, {plan.scale.steps:,} steps, {plan.scale.transitions:,} transitions: average cosine similarity "
+        "as the paper computes it, mean (standard deviation). Welch's t test, one-sided (ALLO larger); bold where "
+        f"p < {SIGNIFICANT:g}. Published: 200,000 steps and 60 seeds.",
         plan.layouts_note,
     )
     name = "table-1" if observation == "xy" else "table-2"
     return ResultTable(name, f"{plan.title}: ALLO against GGDO", records, notes)
+
+
+def seeds_cell(*samples: Sized) -> str:
+    """How many seeds each of several methods has.
+
+    Args:
+        samples: the runs of each method, or a number of each of them.
+
+    Returns:
+        One number where all have as many, else the numbers in order; a dash where none has any.
+
+    Example:
+        >>> seeds_cell([0.9, 0.8], [0.7, 0.9]), seeds_cell([0.9, 0.8], []), seeds_cell([], [])
+        ('2', '2, 0', '–')
+    """
+    counts = [len(sample) for sample in samples]
+    if not any(counts):
+        return MISSING
+    return str(counts[0]) if len(set(counts)) == 1 else ", ".join(map(str, counts))
 
 
 def _published(world: StudyWorld, observation: str) -> PublishedCosine:
@@ -137,7 +158,7 @@ def _beside_the_paper(plan: Plan, results: Results, ours: str, observation: str)
             {
                 "Env": world.label,
                 f"{ours}, eigenspaces": sample_cell(subspace),
-                "95 % bootstrap": f"{number(low)} to {number(high)}",
+                "95 % bootstrap": f"{number(low)} to {number(high)}" if len(subspace) > 1 else MISSING,
                 "worst seed": number(float(subspace.min()) if len(subspace) else None),
                 "the paper's metric": sample_cell(cosine),
                 "counting, eigenspaces": number(mean_and_std(values("counting_subspace_cosine")).mean),
@@ -180,7 +201,8 @@ def _aggregates(plan: Plan, results: Results, methods: tuple[str, ...]) -> Resul
             if not scores:
                 continue
             mean, median, middle = (
-                f"{number(value)} [{number(low)}, {number(high)}]" for value, low, high in aggregate(scores)
+                number(value) if np.isnan(low) else f"{number(value)} [{number(low)}, {number(high)}]"
+                for value, low, high in aggregate(scores)
             )
             records.append(
                 {
@@ -191,5 +213,8 @@ def _aggregates(plan: Plan, results: Results, methods: tuple[str, ...]) -> Resul
                     "interquartile mean of runs": middle,
                 }
             )
-    notes = ("95 % intervals by stratified bootstrap over seeds within worlds (Agarwal et al., 2021).",)
+    notes = (
+        "95 % intervals by stratified bootstrap over seeds within worlds (Agarwal et al., 2021), where every world has "
+        "several; over the worlds that have runs of the method.",
+    )
     return ResultTable("aggregates", f"{plan.title}: over all worlds", records, notes)
