@@ -19,9 +19,11 @@ def fabricate(run: StudyRun) -> Outcome:
     rng = np.random.default_rng(int(run.key[-12:], 16))
     some = rng.uniform(0.1, 0.9, 11).tolist()
     numbers: dict[str, Any] = dict.fromkeys(("cosine", "subspace_cosine", "eigenvalue_error", "seconds"), some[0])
-    numbers |= dict.fromkeys(("cosines", "eigenvalues", "true_eigenvalues", "mu", "dual", "squared_norms"), some)
+    by_component = ("cosines", "eigenvalues", "true_eigenvalues", "mu", "true_mu", "dual", "squared_norms")
+    numbers |= dict.fromkeys(by_component, some)
+    numbers["config"] = {"objective_options": {"barrier": 1.0, "dual_rate": 5e-5}}
     numbers |= {f"counting_{name}": numbers[name] for name in ("cosine", "subspace_cosine", "eigenvalues")}
-    history = [{"step": float(step), "paper_cosine": float(rng.random())} for step in (10, 20)]
+    history = [{"step": float(step), "paper_cosine": float(rng.random()), "barrier": 2.0} for step in (10, 20)]
     return Outcome(numbers, history, rng.normal(size=(11, 11)).astype(np.float32))
 
 

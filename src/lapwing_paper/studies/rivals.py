@@ -127,7 +127,7 @@ def tables(plan: Plan, results: Results) -> list[ResultTable]:
         found.append(_over_worlds(plan, results, continuous, "over-continuous", "the continuous worlds", (SAMPLED,)))
     sensitive = [world.label for world in plan.worlds if world.paper_name in SENSITIVITY_WORLDS]
     found += [_sensitivity(plan, results, sensitive)] if sensitive else []
-    return [*found, _advice(plan, results, [world.label for world in grids])]
+    return [*found, _advice(plan, results, *([world.label for world in part] for part in (grids, continuous)))]
 
 
 def _is_continuous(world: StudyWorld) -> bool:
@@ -214,17 +214,21 @@ def _sensitivity(plan: Plan, results: Results, worlds: list[str]) -> ResultTable
     return ResultTable("sensitivity", f"{plan.title}: sensitivity", records, notes)
 
 
-def _advice(plan: Plan, results: Results, grids: list[str]) -> ResultTable:
+def _advice(plan: Plan, results: Results, grids: list[str], continuous: list[str]) -> ResultTable:
     """Which objective to use when, as the tables say."""
     names = list(_objectives(plan))
-    records = []
-    for kind in KINDS:
-        for one, words in ((RAW, "components as they are"), (DEFAULT, "the default read-out")):
-            means = {name: _mean(results, f"{one}_subspace_cosine", grids, f"{name}, {kind}") for name in names}
-            best = np.nanmax([*means.values(), -np.inf])
-            equal = [name for name in names if means[name] >= best - EQUAL]
-            top = number(best) if equal else MISSING
-            records.append({"when": f"{kind} batches, {words}", "use": "; ".join(equal) or MISSING, "mean cosine": top})
+    labels = {kind: {name: f"{name}, {kind}" for name in names} for kind in KINDS}
+    read_outs = {RAW: "components as they are", DEFAULT: "the default read-out"}
+    cases = [
+        (f"{kind} batches, {words}", _best(results, f"{one}_subspace_cosine", grids, labels[kind]))
+        for kind in KINDS
+        for one, words in read_outs.items()
+    ]
+    if continuous:
+        methods = {**labels[SAMPLED], REFITTED: REFITTED}
+        when = f"continuous worlds, {read_outs[DEFAULT]}"
+        cases.append((when, _best(results, f"{DEFAULT}_subspace_cosine", continuous, methods)))
+    records = [{"when": when, "use": use, "mean cosine": mean} for when, (use, mean) in cases]
     for kind in KINDS:
         # First by the number of worlds where it gets there, then by the seconds that it takes.
         times = {name: _times(results, grids, f"{name}, {kind}")[1] for name in names}
@@ -234,8 +238,16 @@ def _advice(plan: Plan, results: Results, grids: list[str]) -> ResultTable:
         fastest = max(reached, key=lambda name: reached[name], default=MISSING)
         use = f"{fastest} ({-reached[fastest][1]:.0f} s)" if reached else MISSING
         records.append({"when": f"{kind} batches, soonest at {WANTED:g}", "use": use, "mean cosine": MISSING})
-    notes = (f"Over the grid worlds; all objectives within {EQUAL:g} of the best mean are named.",)
+    notes = (f"Over the grid worlds unless stated; all objectives within {EQUAL:g} of the best mean are named.",)
     return ResultTable("advice", f"{plan.title}: which to use when", records, notes)
+
+
+def _best(results: Results, measure: str, worlds: list[str], methods: dict[str, str]) -> tuple[str, str]:
+    """The names of the methods with the largest mean, and that mean; dashes where no run has finished."""
+    means = {name: _mean(results, measure, worlds, label) for name, label in methods.items()}
+    best = float(np.nanmax([*means.values(), -np.inf]))
+    equal = [name for name, mean in means.items() if mean >= best - EQUAL]
+    return ("; ".join(equal), number(best)) if equal else (MISSING, MISSING)
 
 
 def _runs(results: Results, worlds: list[str], method: str) -> list[Any]:

@@ -25,6 +25,7 @@ from lapwing_paper.studies import (
     ablation,
     cover_time,
     eigenvalue_bias,
+    eigenvalues,
     fair_ggdo,
     horizons,
     many_components,
@@ -132,7 +133,11 @@ def fabricate(run: StudyRun) -> Outcome:
         numbers["counting_eigenvalues"] = (true * rng.uniform(0.99, 1.01, dim)).tolist()
     assert run.world is not None
     components = rng.normal(size=(run.world.world.num_states, dim)).astype(np.float32)
-    return Outcome(numbers, made_up_history(rng, options), components)
+    history = made_up_history(rng, options)
+    if "dual" in numbers:
+        numbers["config"] = {"objective_options": {"barrier": options.get("barrier", 1.0), "dual_rate": 5e-5}}
+        history = [{**row, "barrier": 2.0} for row in history]
+    return Outcome(numbers, history, components)
 
 
 def made_up_read_outs(rng: np.random.Generator, options: dict[str, Any]) -> Outcome:
@@ -364,6 +369,13 @@ def test_what_the_user_asks_for_takes_the_place_of_the_spec() -> None:
     assert "1 seed of 60, 7 steps of 50,000" in plan.title
     runs = plan.runs()
     assert {run.settings["options"]["steps"] for run in runs} == {7}
+
+
+def test_the_title_of_the_papers_steps_with_fewer_seeds_has_both() -> None:
+    title = STUDIES["robust-allo"].title
+    one, two = (make_plan(STUDIES["robust-allo"], full=True, seeds=seeds).title for seeds in (1, 2))
+    assert one == f"{title} (1 seed of 60, 50,000 steps)"
+    assert two == f"{title} (up to 2 seeds of 60, 50,000 steps)"
 
 
 def test_eigenvalues_are_read_from_the_runs_of_the_comparison() -> None:
@@ -776,6 +788,34 @@ def test_published_eigenvalue_errors_are_those_of_the_printed_means() -> None:
         assert column(found, head)["GridRoomSym-4"] == f"{wanted:.2%}"
 
 
+def test_the_share_that_duals_reach_is_that_of_small_steps() -> None:
+    # b = 1 + t / 1000, with the closed form (1 + t / 1000)^(-500 rate) for what is missing; and the ascent itself.
+    steps, rate = np.array([0.0, 500.0, 2_000.0, 8_000.0]), 1e-3
+    found = eigenvalues.dual_share(steps, 1.0 + steps / 1000.0, rate)
+    assert found == pytest.approx(1.0 - 9.0 ** (-500 * rate), abs=1e-12)
+    dual = 0.0
+    for step in range(8_000):
+        dual += rate * (-2.0 - dual) / (2.0 * (1.0 + (step + 0.5) / 1000.0))
+    assert found == pytest.approx(dual / -2.0, abs=1e-4)
+    nearly = eigenvalues.dual_share(np.array([0.0, 8_000.0]), np.array([2.0, 2.0 + 1e-9]), rate)
+    assert nearly == pytest.approx(eigenvalues.dual_share(np.array([0.0, 8_000.0]), np.array([2.0, 2.0]), rate))
+
+
+def test_the_lag_table_compares_duals_with_what_their_lag_lets_them_reach() -> None:
+    plan = small_plan("eigenvalues")
+    results = results_of(plan)
+    found = tables_of(plan, results)["lag"]
+    world = "GridMaze-7"
+    sampled = energy_with_lags_cut(samples(results, "true_mu", world, ALLO_PAPER)[0])[1:].sum()
+    duals = samples(results, "dual", world, ALLO_PAPER)[:, 1:].sum(axis=1)
+    assert column(found, "duals")[world] == f"{duals.mean() / sampled:.2%}"
+    steps = np.array([0.0, *(row["step"] for row in results.select(world, ALLO_PAPER)[0].outcome.history)])
+    wanted = eigenvalues.dual_share(steps, np.array([0.25, *(2.0 for _ in steps[1:])]), 5e-5)
+    assert column(found, "expected from their lag")[world] == f"{wanted:.2%}"
+    printed = sum(row.allo_mean for row in published_eigenvalues()[world][1:])
+    assert column(found, "duals, published")[world] == f"{printed / sampled:.2%}"
+
+
 def test_table_3_has_every_component_but_the_constant_one() -> None:
     plan = small_plan("eigenvalues")
     results = results_of(plan)
@@ -1054,6 +1094,17 @@ def test_rivals_name_the_defaults_of_their_parameters() -> None:
         given = config.objective_options.get(parameter, getattr(config, parameter, None))
         factory = inspect.signature(OBJECTIVES[config.objective]).parameters
         assert default == (factory[parameter].default if given is None else given)
+
+
+def test_the_advice_for_continuous_worlds_includes_refitting() -> None:
+    plan = make_plan(rivals.STUDY, seeds=1, worlds=("UMaze",))
+
+    def change(run: StudyRun, numbers: dict[str, Any]) -> None:
+        numbers["default_subspace_cosine"] = 0.98 if run.method == rivals.REFITTED else 0.9
+
+    advice = tables_of(plan, results_of(plan, change=change))["advice"]
+    assert column(advice, "use")["continuous worlds, the default read-out"] == rivals.REFITTED
+    assert column(advice, "mean cosine")["continuous worlds, the default read-out"] == "0.9800"
 
 
 def test_the_advice_names_the_best_and_what_equals_it() -> None:
