@@ -50,3 +50,21 @@ def test_a_table_is_rebuilt_from_them_without_a_run(run: Any, tmp_path: Path) ->
     ]
     assert len(cosines) == 5
     assert row["cosine"] == f"{np.mean(cosines):.4f} ({np.std(cosines, ddof=1):.4f})"
+
+
+@pytest.mark.slow
+def test_table_1_is_rebuilt_at_the_papers_length(run: Any, tmp_path: Path) -> None:
+    # The geometry of this world is the paper's own, so that its runs are found without the authors' layouts.
+    command = "reproduce comparison-xy --full --seeds 1 --worlds GridMaze-7 --rebuild"
+    result = run(f"{command} --out {KEPT.parent} --pages {tmp_path}")
+    assert result.code == 0, result.err
+    (row,) = json.loads((tmp_path / "comparison-xy.json").read_text())["tables"]["table-1"]
+    records = [json.loads(path.read_text()) for path in KEPT.glob(f"learn-GridMaze-7-seed0-*/{MANIFEST}")]
+    for method in ("ALLO", "GGDO"):
+        (cosine,) = (
+            one["numbers"]["cosine"]
+            for one in records
+            if one["run"]["settings"]["options"].get("objective") == method.lower()
+            and one["run"]["settings"]["options"]["steps"] == 200_000
+        )
+        assert row[method] == f"{cosine:.4f}"
