@@ -1,11 +1,23 @@
-"""What a run of the study of objectives does: train once, and read the same network out in three ways."""
+"""What runs of the study of objectives do: train once and read the same network out in three ways, or count cells."""
 
 import time
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lapwing import LaplacianRepresentation, Learner, Trajectories, collect, counting_score, rayleigh_ritz, score, solve
+from lapwing import (
+    LaplacianRepresentation,
+    Learner,
+    Trajectories,
+    collect,
+    counting_score,
+    from_arrays,
+    rayleigh_ritz,
+    score,
+    solve,
+)
+from lapwing.data import k_means_centres, nearest_cells
 from lapwing.encoders import RotatedEncoder
 from lapwing.operators import geometric_lags, lags_inside_episodes
 from lapwing.training import LearningDivergedError, NetworkCollapsedError
@@ -19,7 +31,8 @@ RAW, RITZ, DEFAULT = READ_OUTS = ("raw", "ritz", "default")
 def compare_read_outs(specification: dict[str, Any]) -> Outcome:
     """Learn a representation and score its outputs as they are, after Rayleigh-Ritz, and by the default read-out.
 
-    Settings: ``transitions`` of data; ``options`` of :func:`lapwing.learn`.
+    Settings: ``transitions`` of data; ``options`` of :func:`lapwing.learn`. With ``cells`` nothing is learned: see
+    :func:`cell_components`.
 
     Args:
         specification: of the run.
@@ -32,6 +45,11 @@ def compare_read_outs(specification: dict[str, Any]) -> Outcome:
     options = settings["options"]
     truth = solve(world, int(options["dim"]))
     data = collect(world, int(settings["transitions"]), seed=seed, episode_length=EPISODE_LENGTH)
+    if "cells" in settings:
+        started = time.perf_counter()
+        counted = cell_components(data, int(options["dim"]), int(settings["cells"]), seed)
+        seconds = time.perf_counter() - started
+        return Outcome({"seconds": seconds, **_scores(DEFAULT, score(counted, truth))})
     learner = Learner(seed=seed, stop_when_converged=False, **options)
     started = time.perf_counter()
     try:
@@ -87,6 +105,58 @@ def ritz_components(model: LaplacianRepresentation, data: Trajectories) -> Lapla
     found = rayleigh_ritz(inner.encode, data)
     dim = min(model.dim, len(found.mu))
     return LaplacianRepresentation(RotatedEncoder(inner, found.rotation[:, :dim]), found.mu[:dim], dim)
+
+
+class CellEncoder:
+    """The components of the cell that an observation lies in."""
+
+    kind = "cells"
+
+    def __init__(self, centres: NDArray[np.float32], counted: LaplacianRepresentation) -> None:
+        """Cells around centres.
+
+        Args:
+            centres: (m, k) of the cells.
+            counted: components of the cells' numbers.
+        """
+        self.centres, self.counted, self.dim = centres, counted, counted.dim
+
+    def encode(self, observations: NDArray[Any]) -> NDArray[np.floating[Any]]:
+        """Components of observations.
+
+        Args:
+            observations: (n, k) of numbers.
+
+        Returns:
+            (n, dim) values.
+        """
+        return self.counted.transform(nearest_cells(observations, self.centres)[:, None])
+
+    def config(self) -> dict[str, Any]:
+        """Nothing: it is not saved."""
+        return {}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Nothing: it is not saved."""
+        return {}
+
+
+def cell_components(data: Trajectories, dim: int, cells: int, seed: int) -> LaplacianRepresentation:
+    """The baseline where observations do not repeat: k-means, transitions between cells counted and diagonalised.
+
+    Args:
+        data: observations of a few numbers on comparable scales.
+        dim: how many components.
+        cells: how many cells.
+        seed: of k-means.
+
+    Returns:
+        A representation that is constant in each cell.
+    """
+    centres = k_means_centres(data.observations, cells, np.random.default_rng(seed))
+    labels = nearest_cells(data.observations, centres)
+    counted = solve(from_arrays(labels[:, None], lengths=np.diff(data.offsets)), dim)
+    return LaplacianRepresentation(CellEncoder(centres, counted), counted.mu, counted.dim)
 
 
 def _scores(name: str, found: Any) -> dict[str, float]:

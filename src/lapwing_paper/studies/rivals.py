@@ -61,6 +61,8 @@ BATCHES: dict[str, Settings] = {
     SAMPLED: {"batches": "unbiased", "batch_size": 256, "separate_constraints": True},
 }
 REFITTED = "ALLO, then refitted"
+# The baseline of continuous worlds, for two numbers of cells: few have little noise, many have little bias.
+CELLS = {f"{cells:,} k-means cells, counted": cells for cells in (500, 2000)}
 
 # Mean cosines that differ by less count as equal in the advice.
 EQUAL = 0.002
@@ -85,6 +87,8 @@ def methods(plan: Plan) -> Methods:
         (f"{name}, {kind}", run({**own, **BATCHES[kind]})) for kind in KINDS for name, own in _objectives(plan).items()
     ]
     found += [(REFITTED, run({}))]
+    counted = {"transitions": plan.scale.transitions, "options": {"dim": DIM}}
+    found += [(label, {**counted, "cells": cells}) for label, cells in CELLS.items()]
     for name, (parameter, default) in PARAMETERS.items():
         for factor in (1 / FACTOR, FACTOR):
             changed = {parameter: default * factor, **BATCHES[SAMPLED]}
@@ -102,7 +106,7 @@ def covers(world: StudyWorld, method: str) -> bool:
     Returns:
         Whether it is run there.
     """
-    if method == REFITTED:
+    if method == REFITTED or method in CELLS:
         return _is_continuous(world)
     if method.endswith(tuple(KINDS)):
         return method.endswith(SAMPLED) or not _is_continuous(world)
@@ -156,7 +160,8 @@ def _by_world(plan: Plan, results: Results, kind: str) -> ResultTable:
     notes = (
         f"{DIM} components, {plan.scale.steps:,} steps with {kind} batches, {plan.scale.transitions:,} transitions, "
         f"{plan.scale.seeds} seed(s): subspace cosine (clusters within 1 %) of the default read-out. Counting: "
-        "transitions of the same data counted and diagonalised, where states repeat.",
+        "transitions of the same data counted and diagonalised, where states repeat; for continuous worlds see the "
+        "table over these.",
         plan.layouts_note,
     )
     return ResultTable(f"by-world-{kind}", f"{plan.title}: default read-out, {kind} batches", records, notes)
@@ -168,7 +173,8 @@ def _over_worlds(
     """Means over worlds: each read-out, eigenvalue errors, and the time to the wanted cosine."""
     labels = [world.label for world in worlds]
     rows = [f"{objective}, {kind}" for kind in kinds for objective in _objectives(plan)]
-    rows += [REFITTED] if any(_is_continuous(world) for world in worlds) else []
+    baselines = CELLS if any(_is_continuous(world) for world in worlds) else {}
+    rows += [REFITTED, *baselines] if baselines else []
     records = []
     for method in rows:
         steps, seconds = _times(results, labels, method)
@@ -184,7 +190,7 @@ def _over_worlds(
                 "own eigenvalues off by": _percent(results, f"{RAW}_eigenvalue_error", labels, method),
                 f"{RITZ} off by": _percent(results, f"{RITZ}_eigenvalue_error", labels, method),
                 f"{DEFAULT} off by": _percent(results, f"{DEFAULT}_eigenvalue_error", labels, method),
-                f"worlds at {WANTED:g}": f"{int(reached.sum())} of {len(steps)}",
+                f"worlds at {WANTED:g}": MISSING if method in CELLS else f"{int(reached.sum())} of {len(steps)}",
                 "steps": _middle(steps, reached),
                 "seconds": _middle(seconds, reached),
                 "collapsed": str(sum("collapsed" in one.numbers for one in _runs(results, labels, method))),
@@ -196,6 +202,11 @@ def _over_worlds(
         "lapwing. Own eigenvalues are the objective's estimates from its last batch, mapped to one step.",
         f"Steps and seconds are medians over the worlds where the default read-out reaches {WANTED:g}, of one run with "
         "one thread, compilation included, beside whatever else the machine did.",
+        *(
+            ["Cells: k-means of the observations, then transitions between cells counted and solved."]
+            if baselines
+            else []
+        ),
     )
     return ResultTable(name, f"{plan.title}: over {where}", records, notes)
 

@@ -105,7 +105,7 @@ def fabricate(run: StudyRun) -> Outcome:
     if run.task == "online-policies":
         return made_up_follower(rng, run.settings["steps"])
     if run.task == "read-outs":
-        return made_up_read_outs(rng, run.settings["options"])
+        return made_up_read_outs(rng, run.settings)
     if run.task in USES:
         return Outcome(USES[run.task](rng, run.settings))
     options = run.settings["options"]
@@ -140,10 +140,13 @@ def fabricate(run: StudyRun) -> Outcome:
     return Outcome(numbers, history, components)
 
 
-def made_up_read_outs(rng: np.random.Generator, options: dict[str, Any]) -> Outcome:
+def made_up_read_outs(rng: np.random.Generator, settings: dict[str, Any]) -> Outcome:
     measures = ("cosine", "subspace_cosine", "eigenvalue_error")
-    numbers = {f"{who}_{what}": float(rng.random()) for who in (*READ_OUTS, "counting") for what in measures}
-    return Outcome({"seconds": float(rng.uniform(5, 9)), "config": {}, **numbers}, made_up_history(rng, options))
+    counted = "cells" in settings
+    names = ("default",) if counted else (*READ_OUTS, "counting")
+    numbers: dict[str, Any] = {f"{who}_{what}": float(rng.random()) for who in names for what in measures}
+    numbers["seconds"] = float(rng.uniform(5, 9))
+    return Outcome(numbers) if counted else Outcome(numbers | {"config": {}}, made_up_history(rng, settings["options"]))
 
 
 def made_up_agent(rng: np.random.Generator, steps: int) -> Outcome:
@@ -360,7 +363,7 @@ def test_runs_differ_cover_every_world_and_seed_and_have_settings_that_are_under
             if run.task == "learn":
                 assert make_config(run.settings["preset"], **run.settings["options"]).steps >= 1
             else:
-                assert set(run.settings) == SETTINGS[run.task]
+                assert set(run.settings) - {"cells"} == SETTINGS[run.task]
 
 
 def test_what_the_user_asks_for_takes_the_place_of_the_spec() -> None:
@@ -1083,7 +1086,7 @@ def test_rivals_are_run_where_they_can_be() -> None:
     by_world = {label: {run.method for run in plan.runs() if run.world_label == label} for label in plan.labels}
     kinds = {kind: {f"{name}, {kind}" for name in rivals.OBJECTIVES} for kind in rivals.KINDS}
     both = kinds["exact"] | kinds["sampled"]
-    assert by_world["UMaze"] == kinds["sampled"] | {rivals.REFITTED}
+    assert by_world["UMaze"] == kinds["sampled"] | {rivals.REFITTED, *rivals.CELLS}
     assert by_world["Rooms-64"] == both
     assert len(by_world["Maze-19"] - both) == 2 * len(rivals.PARAMETERS)
 
@@ -1128,6 +1131,25 @@ def test_the_advice_names_the_best_and_what_equals_it() -> None:
     assert column(over, "worlds at 0.99")["OMM, exact"] == "3 of 3"
     wanted = np.mean([samples(results, "default_cosine", world, "OMM, exact").mean() for world in LABELS])
     assert column(over, "default, the paper's metric")["OMM, exact"] == f"{wanted:.4f}"
+
+
+def test_cells_stand_beside_the_objectives_in_continuous_worlds() -> None:
+    plan = make_plan(rivals.STUDY, seeds=1, worlds=("UMaze",))
+    results = results_of(plan)
+    table = tables_of(plan, results)["over-continuous"]
+    for method in rivals.CELLS:
+        (wanted,) = samples(results, "default_subspace_cosine", "UMaze", method)
+        assert column(table, "default")[method] == f"{wanted:.4f}"
+        assert column(table, "worlds at 0.99")[method] == column(table, "raw")[method] == "–"
+
+
+def test_counted_cells_find_the_components_of_a_maze() -> None:
+    run = next(run for run in make_plan(rivals.STUDY, worlds=("UMaze",)).runs() if run.method in rivals.CELLS)
+    settings = {"transitions": 20_000, "options": {"dim": 4}, "cells": 100}
+    small = StudyRun(run.method, run.world, 0, settings, run.task)
+    real, fake = perform(small.specification()), fabricate(small)
+    assert set(real.numbers) == set(fake.numbers)
+    assert real.numbers["default_subspace_cosine"] > 0.9
 
 
 @pytest.mark.slow
