@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.linalg import eigh
 
 import lapwing as lw
 from lapwing.operators.lagged import LaggedMoments, lagged_sums
@@ -68,11 +67,16 @@ def test_products_of_random_waves_estimate_a_gaussian() -> None:
 def test_ridged_ritz_is_the_generalised_eigenproblem() -> None:
     rng = np.random.default_rng(1)
     factor, cross = rng.normal(size=(50, 5)), rng.normal(size=(5, 5))
+    factor[:, 3] = 0.0
+    cross[3] = cross[:, 3] = 0.0
     gram, cross = factor.T @ factor, cross + cross.T
-    found = ridged_ritz(LaggedMoments(cross[None], gram[None]), 0.1)
-    raised = gram + np.diag([0.0, *0.1 * np.diag(gram)[1:]])
-    vectors = eigh(cross, raised)[1][:, ::-1]
-    np.testing.assert_allclose(np.abs(vectors.T @ raised @ found), np.eye(5), atol=1e-10)
+    raised = gram + np.diag([0.0, *0.1 * np.diag(gram)[1:]]) + np.diag([0.0, 0.0, 0.0, 0.1, 0.0])
+    mu = np.sort(np.linalg.eigvals(np.linalg.solve(raised, cross)).real)[::-1]
+    for count in (2, 5, 9):
+        found = ridged_ritz(LaggedMoments(cross[None], gram[None]), 0.1, count)
+        assert found.shape == (5, min(count, 5))
+        np.testing.assert_allclose(cross @ found, raised @ found * mu[:count], atol=1e-10)
+        np.testing.assert_allclose(found.T @ raised @ found, np.eye(min(count, 5)), atol=1e-10)
 
 
 def test_scores_on_data_held_out_are_highest_for_eigenfunctions(box: lw.Trajectories) -> None:
