@@ -96,6 +96,9 @@ def test_rows_that_do_not_follow_one_another_are_an_error() -> None:
         lw.from_sb3(sb3_ring(40, 1, 0))
     with pytest.raises(ArgumentError, match="replay_buffer"):
         lw.from_sb3(np.zeros(3))
+    del ring.actions
+    with pytest.raises(ArgumentError, match="replay_buffer"):
+        lw.from_sb3(ring)
 
 
 class Experience(NamedTuple):

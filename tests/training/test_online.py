@@ -258,6 +258,8 @@ def test_bad_input_leaves_the_learner_as_it_was(small: tuple[np.ndarray, np.ndar
         table.update()
     with pytest.raises(ArgumentError, match="does not have"):
         learner(batches="exact")
+    with pytest.raises(ArgumentError, match="more than dim"):
+        learner(dim=5, capacity=5)
     with pytest.raises(ArgumentError, match="holds no online learner"):
         lw.OnlineLearner.load(tmp_path)
 

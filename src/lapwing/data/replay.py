@@ -34,7 +34,8 @@ def from_sb3(buffer: Any, *, keys: "str | Sequence[str] | None" = None) -> Traje
         >>> from_sb3(model.replay_buffer)  # doctest: +SKIP
     """
     size, position = as_whole(getattr(buffer, "buffer_size", None)), as_whole(getattr(buffer, "pos", None))
-    if size is None or position is None or not hasattr(buffer, "full"):
+    parts = ("full", "observations", "actions", "rewards")
+    if size is None or position is None or not all(hasattr(buffer, name) for name in parts):
         raise ArgumentError(f"from_sb3 takes a buffer such as model.replay_buffer, got {shown(buffer)}")
     if getattr(buffer, "generator_ready", False):
         raise DataError("the rollout buffer has been flattened for training; read it before, in _on_rollout_end")

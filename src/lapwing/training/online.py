@@ -229,6 +229,11 @@ class OnlineLearner:
         self._optimiser = optax.adam(self.config.learning_rate)
         self._lags = geometric_lags(self.config.discounts)
         self._buffer = ExperienceBuffer(capacity, keep, seed)
+        if self._buffer.capacity <= self.config.dim:
+            raise ArgumentError(
+                f"capacity must be more than dim, better a thousand times as much: {self._buffer.capacity} states "
+                f"cannot tell {self.config.dim} components apart"
+            )
         # The states since the last update.
         self._fresh = ExperienceBuffer(STEPS_COMPARED)
         self._step_sizes: StepSizes | None = None
