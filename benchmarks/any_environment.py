@@ -83,12 +83,12 @@ def run(name: str, case: Case, out: Path) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     before = case.before.format(folder=folder)
     if before and not (folder / "data").exists():
-        subprocess.run([sys.executable, "-m", "lapwing.cli.main", *shlex.split(before)], check=True)
+        subprocess.run([sys.executable, "-m", "lapwing", *shlex.split(before)], check=True)
     command = f"lapwing learn {case.arguments.format(folder=folder)} --out {folder}/run"
     print(command, flush=True)
     started = time.perf_counter()
     with (folder / "output.json").open("wb") as written, (folder / "progress.txt").open("wb") as progress:
-        words = [sys.executable, "-m", "lapwing.cli.main", *shlex.split(command)[1:], "--json", "--overwrite"]
+        words = [sys.executable, "-m", "lapwing", *shlex.split(command)[1:], "--json", "--overwrite"]
         process = subprocess.Popen(words, stdout=written, stderr=progress)
         _, status, usage = os.wait4(process.pid, 0)
     row = {

@@ -65,7 +65,7 @@ def test_no_import_points_backwards() -> None:
     wrong = {}
     for path in LAPWING:
         package = path.relative_to(SOURCE / "lapwing").parts[0].removesuffix(".py")
-        if package != "__init__":
+        if package not in ("__init__", "__main__"):
             wrong[str(path)] = backward_imports(path.read_text(), package)
     assert not {path: names for path, names in wrong.items() if names}
 

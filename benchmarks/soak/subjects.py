@@ -11,7 +11,7 @@ from safetensors.numpy import load
 
 from lapwing.storage.checkpoints import checkpoint_files
 
-LAPWING = [sys.executable, "-m", "lapwing.cli.main"]
+LAPWING = [sys.executable, "-m", "lapwing"]
 SEVERAL_SEEDS = Path(__file__).with_name("several_seeds.py")
 PATIENCE = 600.0
 

@@ -42,7 +42,7 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run_as_a_program(line: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "lapwing.cli.main", *shlex.split(line)],
+        [sys.executable, "-W", "error", "-m", "lapwing", *shlex.split(line)],
         capture_output=True,
         text=True,
         timeout=120,
@@ -612,7 +612,7 @@ def test_a_reader_that_stops_reading_is_no_error(line: str) -> None:
     os.close(reading)
     with os.fdopen(writing, "wb") as closed:
         done = subprocess.run(
-            [sys.executable, "-m", "lapwing.cli.main", *line.split()],
+            [sys.executable, "-m", "lapwing", *line.split()],
             stdout=closed,
             stderr=subprocess.PIPE,
             timeout=120,

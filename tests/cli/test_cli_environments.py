@@ -122,7 +122,7 @@ def test_some_or_all_keys_of_recorded_data_are_learned_from(run: Any) -> None:
 def test_a_package_that_has_the_environment_is_named() -> None:
     pytest.importorskip("minigrid")
     # In a process of its own, because a package that was imported has registered its environments.
-    command = [sys.executable, "-m", "lapwing.cli.main", "collect", "gym:MiniGrid-Empty-5x5-v0", "--steps", "10"]
+    command = [sys.executable, "-m", "lapwing", "collect", "gym:MiniGrid-Empty-5x5-v0", "--steps", "10"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert "gym:minigrid:MiniGrid-Empty-5x5-v0" in ended.stderr

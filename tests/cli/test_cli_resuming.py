@@ -95,7 +95,7 @@ def test_a_run_that_was_interrupted_goes_on_to_the_same_files(
 
 def test_a_process_that_is_told_to_stop_says_how_to_go_on(run: Any) -> None:
     words = [*shlex.split(LEARN.replace("--steps 60", "--steps 100000")), "--out", "my run"]
-    process = subprocess.Popen([sys.executable, "-m", "lapwing.cli.main", *words], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, "-m", "lapwing", *words], stderr=subprocess.PIPE, text=True)
     with process:
         while not checkpoint_files(Path("my run") / CHECKPOINTS):
             assert process.poll() is None
@@ -360,7 +360,7 @@ def test_half_written_files_of_a_kill_are_swept_away(run: Any, monkeypatch: pyte
 
 
 def test_a_termination_before_learning_begins_leaves_no_trace() -> None:
-    words = f"{sys.executable} -m lapwing.cli.main learn Rooms-64 --data-steps 60000000 --out run"
+    words = f"{sys.executable} -m lapwing learn Rooms-64 --data-steps 60000000 --out run"
     process = subprocess.Popen(shlex.split(words), stderr=subprocess.PIPE, text=True)
     while not Path("run/run.json").exists() and process.poll() is None:
         time.sleep(0.02)

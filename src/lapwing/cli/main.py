@@ -224,7 +224,3 @@ def _loaded(command: EntryPoint) -> Any:
 def _is_text(argument: str) -> bool:
     """Whether an argument can be printed and be part of a path: bytes that are not text, and NUL, cannot."""
     return not any(character == "\0" or "\ud800" <= character <= "\udfff" for character in argument)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
