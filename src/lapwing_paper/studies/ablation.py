@@ -56,8 +56,8 @@ def tables(plan: Plan, results: Results) -> list[ResultTable]:
     """
     shown = [label for label, _ in methods(plan) if results.select(method=label)]
     notes = (
-        f"Paper preset, b = {BARRIER:g} at the start, {plan.scale.steps:,} steps, {plan.scale.transitions:,} "
-        f"transitions, {plan.scale.seeds} seeds: the paper's cosine similarity at the end, mean (standard deviation).",
+        f"Paper preset, b = {BARRIER:g} at the start, {plan.scale}: the paper's cosine similarity at the end, mean "
+        "(standard deviation).",
     )
     return final_table(plan, results, "cosine", shown, "figure-5", notes)
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lapwing_paper.drawings import Line, LinePanel, StudyFigure
 from lapwing_paper.run_store import Results
@@ -12,6 +13,7 @@ from lapwing_paper.tables import ResultTable, sample_cell
 
 # For two seeds a 95 % interval is twelve standard errors wide.
 FEWEST_FOR_BANDS = 5
+COUNTING = "counting"
 
 
 def bands_note(plan: Plan) -> str:
@@ -122,6 +124,8 @@ def final_table(
 ) -> list[ResultTable]:
     """Final numbers, mean (standard deviation), methods down and worlds across; the best of each world is bold.
 
+    Where the methods learn from data, counting the same data stands below them.
+
     Args:
         plan: of the study.
         results: its finished runs.
@@ -139,7 +143,16 @@ def final_table(
         | {world: _final_cell(results, measure, world, method, best[world] == method) for world in plan.labels}
         for method in methods
     ]
+    counted = {world: _counted(results, measure, world, methods) for world in plan.labels}
+    if any(len(values) for values in counted.values()):
+        records.append({"method": COUNTING} | {world: sample_cell(values) for world, values in counted.items()})
+        notes = (*notes, "Counting: transitions of the same data counted and diagonalised.")
     return [ResultTable(name, plan.title, records, (*notes, plan.layouts_note))]
+
+
+def _counted(results: Results, measure: str, world: str, methods: Sequence[str]) -> NDArray[np.float64]:
+    """What counting reaches, once for each seed: methods share their data."""
+    return max((results.values(f"counting_{measure}", world, method) for method in methods), key=len)
 
 
 def _final_cell(results: Results, measure: str, world: str, method: str, bold: bool) -> str:

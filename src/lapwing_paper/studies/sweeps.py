@@ -42,9 +42,8 @@ def sweep(name: str, title: str, figure: int, deviation: str, settings: Callable
 
     def tables(plan: Plan, results: Results) -> list[ResultTable]:
         notes = (
-            f"Paper preset, {plan.scale.steps:,} steps, {plan.scale.transitions:,} transitions, {plan.scale.seeds} "
-            "seeds: the paper's average cosine similarity at the end, mean (standard deviation); the best of each "
-            "world is bold.",
+            f"Paper preset, {plan.scale}: the paper's average cosine similarity at the end, mean (standard deviation); "
+            "the best of each world is bold.",
         )
         return final_table(plan, results, "cosine", [label for label, _ in methods(plan)], f"figure-{figure}", notes)
 
