@@ -133,11 +133,11 @@ def reproduce(
     results = store.results(runs)
     if rebuild and not results.finished:
         raise ArgumentError(f"{store.root} holds no finished run of {name}; leave --rebuild out to make them")
-    done = Reproduction(plan, results, failed, [], [])
+    done = Reproduction(replace(plan, is_whole=len(results.finished) == len(runs)), results, failed, [], [])
     if not results.finished:
         return done
     with _errors_of_foreign_numbers(store):
-        done = replace(done, tables=study.tables(plan, results))
+        done = replace(done, tables=study.tables(done.plan, results))
     try:
         return replace(done, files=_write(done, runs, store, page_folder, request.command(name)))
     except LapwingError as error:

@@ -72,12 +72,21 @@ class Study:
 
 @dataclass(frozen=True)
 class Plan:
-    """A study with its size chosen and its worlds made."""
+    """A study with its size chosen and its worlds made.
+
+    Attributes:
+        study: which one.
+        scale: seeds, steps and transitions.
+        worlds: with their layouts.
+        is_full: whether it is the full version.
+        is_whole: whether all of its runs have finished; a study of long runs grows one by one.
+    """
 
     study: Study
     scale: Scale
     worlds: tuple[StudyWorld, ...]
     is_full: bool
+    is_whole: bool = True
 
     @property
     def title(self) -> str:
@@ -96,8 +105,7 @@ class Plan:
             return f"{self.study.title} ({size})"
         if smaller and 1 < now.steps == full.steps:
             smaller.append(f"{now.steps:,} steps")
-        # A study of long runs grows one by one, and some worlds may have fewer seeds than planned.
-        size = ("up to " if 1 < now.seeds < full.seeds else "") + ", ".join(smaller)
+        size = ("" if self.is_whole or now.seeds == 1 else "up to ") + ", ".join(smaller)
         return f"{self.study.title} ({size})" if smaller else self.study.title
 
     @property

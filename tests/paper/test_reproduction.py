@@ -204,7 +204,10 @@ def test_rebuilding_from_a_part_of_the_runs_gives_a_page_of_that_part(fake: Fake
     done = reproduce("brittle-ggdo", **SMALL, out=tmp_path, rebuild=True)
     assert len(done.results.finished) == 3
     assert "only 3 of 8 runs finished" in page_of(done)
+    assert not done.plan.is_whole
     assert len(fake.made) == 3
+    fake.stop_at = None
+    assert reproduce("brittle-ggdo", **SMALL, out=tmp_path).plan.is_whole
 
 
 def test_rebuilding_without_runs_is_an_error_and_writes_nothing(tmp_path: Path) -> None:
@@ -327,7 +330,7 @@ def test_the_command_makes_a_real_study_and_makes_no_run_twice(
     assert f"wrote {folder / 'brittle-ggdo.md'}" in result.out.replace("\n", "")
     page = (folder / "brittle-ggdo.md").read_bytes()
     cells = json.loads((folder / "brittle-ggdo.json").read_text())["tables"]["figure-1"]
-    assert [cell["method"] for cell in cells] == list(METHODS)
+    assert [cell["method"] for cell in cells] == [*METHODS, "counting"]
     assert all(0.0 < float(cell["GridMaze-7"]) <= 1.0 for cell in cells)
     assert all(cell["GridMaze-7"] in result.out for cell in cells)
     made = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "runs").rglob("*")}
@@ -389,7 +392,7 @@ def test_the_command_prints_json_and_nothing_else(run: Any, fake: Fake) -> None:
     result = run(f"{WORDS} --json")
     content = json.loads(result.out)
     assert content["study"] == "brittle-ggdo"
-    assert [row["method"] for row in content["tables"]["figure-1"]] == list(METHODS)
+    assert [row["method"] for row in content["tables"]["figure-1"]] == [*METHODS, "counting"]
     assert [(one["method"], one["seed"], one["error"]) for one in content["failed"]] == [
         ("b = 2", 0, "ValueError: no"),
         ("b = 2", 1, "ValueError: no"),

@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -377,9 +378,10 @@ def test_what_the_user_asks_for_takes_the_place_of_the_spec() -> None:
 
 def test_the_title_of_the_papers_steps_with_fewer_seeds_has_both() -> None:
     title = STUDIES["robust-allo"].title
-    one, two = (make_plan(STUDIES["robust-allo"], full=True, seeds=seeds).title for seeds in (1, 2))
-    assert one == f"{title} (1 seed of 60, 50,000 steps)"
-    assert two == f"{title} (up to 2 seeds of 60, 50,000 steps)"
+    one, two = (make_plan(STUDIES["robust-allo"], full=True, seeds=seeds) for seeds in (1, 2))
+    assert one.title == f"{title} (1 seed of 60, 50,000 steps)"
+    assert two.title == f"{title} (2 seeds of 60, 50,000 steps)"
+    assert replace(two, is_whole=False).title == f"{title} (up to 2 seeds of 60, 50,000 steps)"
 
 
 def test_eigenvalues_are_read_from_the_runs_of_the_comparison() -> None:
