@@ -225,8 +225,9 @@ def stream(out: Path | None) -> None:
     seconds = time.perf_counter() - started
     print(f"{learner.seen:,} states in blocks of {block:,}: add {spent['add']:.1f} s, {steps} steps of update each "
           f"{spent['update']:.0f} s; peak {peak:.2f} GB until the end of the stream")  # fmt: skip
-    print(f"offline, as many steps on as many transitions: {seconds:.0f} s, {(spent['add'] + spent['update']) / seconds:.2f} "
-          f"times the time online; cosine online {online:.4f} (from the last 50,000 states), offline "
+    ratio = (spent["add"] + spent["update"]) / seconds
+    print(f"offline, as many steps on as many transitions: {seconds:.0f} s, of which online takes {ratio:.2f}; "
+          f"cosine online {online:.4f} (from the last 50,000 states), offline "
           f"{lw.score(offline, truth).subspace_cosine:.4f}")  # fmt: skip
 
 
