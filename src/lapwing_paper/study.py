@@ -105,7 +105,7 @@ class Plan:
             return f"{self.study.title} ({size})"
         if smaller and 1 < now.steps == full.steps:
             smaller.append(f"{now.steps:,} steps")
-        size = ("" if self.is_whole or now.seeds == 1 else "up to ") + ", ".join(smaller)
+        size = ("up to " if 1 < now.seeds < full.seeds and not self.is_whole else "") + ", ".join(smaller)
         return f"{self.study.title} ({size})" if smaller else self.study.title
 
     @property
