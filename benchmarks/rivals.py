@@ -6,8 +6,7 @@
 Each objective trains the default preset of 50 components on exact expectations over the counted transitions. Cosines are
 the paper's (component by component) and by eigenspaces (clusters within 1 %), of the components as they are ("raw"), after
 plain Rayleigh-Ritz ("ritz") and of the default read-out: means over seeds. Rows of as many steps that
-stand in the file are not made again.
-The comparison at 11 components is a study: ``lapwing reproduce rivals``.
+stand in the file are not made again. The comparison at 11 components is a study: ``lapwing reproduce rivals``.
 """
 
 import argparse
